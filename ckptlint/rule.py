@@ -1,0 +1,180 @@
+"""What a rule is, and the registry of all that are installed.
+
+A rule is one module in ``ckptlint.rules`` (or in a package that a plug-in names under the entry-point group ``ckptlint.rules``)
+with one subclass of ``Rule``. Its docstring is its page.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import inspect
+import pkgutil
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from enum import Enum
+from functools import lru_cache
+from types import ModuleType
+from typing import ClassVar
+
+from ckptlint.run import Run, Setting, shown
+from ckptlint.source.text import CannotEdit, Edit, Span
+
+ENTRY_POINTS = "ckptlint.rules"
+
+
+class Severity(str, Enum):
+    """error: progress will be lost. warning: it may be. info: worth knowing."""
+
+    ERROR = "error"
+    WARNING = "warning"
+    INFO = "info"
+
+
+class Applicability(str, Enum):
+    """safe: an uninterrupted run computes the same, and the first launch works as before. unsafe: everything else."""
+
+    SAFE = "safe"
+    UNSAFE = "unsafe"
+
+
+@dataclass(frozen=True)
+class Fix:
+    title: str
+    edits: tuple[Edit, ...]
+    applicability: Applicability
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What a rule reports. ``severity`` None: the rule's own."""
+
+    span: Span
+    message: str
+    severity: Severity | None = None
+    fix: Fix | None = None
+
+
+@dataclass(frozen=True)
+class Diagnostic:
+    """A finding with the rule's name on it, as reports print it."""
+
+    code: str
+    name: str
+    severity: Severity
+    message: str
+    span: Span
+    framework: str
+    fix: Fix | None = None
+
+    @property
+    def sort_key(self) -> tuple[str, int, int, str]:
+        return (self.span.path, self.span.start, self.span.end, self.code)
+
+
+class Rule(ABC):
+    """A rule. The docstring is the page: what it does, why it matters, example, fix and its safety, references."""
+
+    code: ClassVar[str]
+    name: ClassVar[str]
+    severity: ClassVar[Severity]
+    fix: ClassVar[str] = ""  # "", "safe", "unsafe" or "safe or unsafe": what the page says of the fix
+
+    @abstractmethod
+    def check(self, run: Run) -> Iterator[Finding]:
+        """The findings of one run."""
+
+    @classmethod
+    def page(cls) -> str:
+        return inspect.cleandoc(cls.__doc__ or "")
+
+    @classmethod
+    def summary(cls) -> str:
+        return cls.page().split("\n\n", 1)[0].replace("\n", " ")
+
+    def diagnose(self, run: Run) -> Iterator[Diagnostic]:
+        for finding in self.check(run):
+            severity = finding.severity or self.severity
+            yield Diagnostic(self.code, self.name, severity, finding.message, finding.span, run.framework, finding.fix)
+
+
+class SourceRule(Rule):
+    """A rule about the text itself; the linter reports it, because there is no run to look at."""
+
+    def check(self, run: Run) -> Iterator[Finding]:
+        return iter(())
+
+    def diagnostic(self, span: Span, message: str, framework: str = "", fix: Fix | None = None) -> Diagnostic:
+        return Diagnostic(self.code, self.name, self.severity, message, span, framework, fix)
+
+
+def setting_to(setting: Setting, value: object, *, safe: bool) -> Fix | None:
+    """The fix that gives a setting another value (None takes it out); None where the text cannot be changed."""
+    try:
+        edits = setting.remove() if value is None else setting.set(value)
+    except CannotEdit:
+        return None
+    if not edits:
+        return None
+    title = f"remove `{setting.name}`" if value is None else f"set `{setting.name}` to `{shown(value)}`"
+    return Fix(title, edits, Applicability.SAFE if safe else Applicability.UNSAFE)
+
+
+class UnknownRule(Exception):
+    """Somebody named a rule that does not exist. Carries a suggestion."""
+
+    def __init__(self, word: str, known: Iterable[str]) -> None:
+        near = difflib.get_close_matches(word, list(known), 1)
+        super().__init__(f"no rule is called `{word}`" + (f"; did you mean `{near[0]}`?" if near else ""))
+
+
+@lru_cache(maxsize=1)
+def all_rules() -> tuple[Rule, ...]:
+    """One instance of every installed rule, by code."""
+    found: dict[str, Rule] = {}
+    for package in _packages():
+        for info in pkgutil.iter_modules(package.__path__, package.__name__ + "."):
+            module = importlib.import_module(info.name)
+            for value in vars(module).values():
+                if inspect.isclass(value) and issubclass(value, Rule) and value.__module__ == module.__name__:
+                    found[value.code] = value()
+    return tuple(found[code] for code in sorted(found))
+
+
+def _packages() -> Iterator[ModuleType]:
+    yield importlib.import_module("ckptlint.rules")
+    from importlib.metadata import entry_points
+
+    for point in entry_points(group=ENTRY_POINTS):
+        if point.value != "ckptlint.rules":
+            yield importlib.import_module(point.value)
+
+
+def rule_named(word: str) -> Rule:
+    """The rule with this name or code.
+
+    Raises:
+        UnknownRule: there is none.
+    """
+    for rule in all_rules():
+        if word in (rule.name, rule.code):
+            return rule
+    raise UnknownRule(word, [rule.name for rule in all_rules()] + [rule.code for rule in all_rules()])
+
+
+def select(words: Iterable[str]) -> frozenset[str]:
+    """The codes that names, codes and code prefixes (``CKP2``, ``ALL``) stand for.
+
+    Raises:
+        UnknownRule: a word stands for nothing.
+    """
+    codes: set[str] = set()
+    for word in words:
+        if word == "ALL":
+            codes |= {rule.code for rule in all_rules()}
+        elif word.startswith("CKP") and any(rule.code.startswith(word) for rule in all_rules()):
+            codes |= {rule.code for rule in all_rules() if rule.code.startswith(word)}
+        else:
+            codes.add(rule_named(word).code)
+    return frozenset(codes)

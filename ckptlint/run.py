@@ -1,0 +1,506 @@
+"""The resume contract: what a run saves, when, where, and what it takes up again after a kill.
+
+Framework readers build a ``Run``; rules, outcomes and resume plans work on nothing else. Nothing here knows a syntax or a
+framework. ``Unknown`` stands wherever the analysis cannot see; a rule about an absence says nothing on an unknown.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Protocol, TypeVar, Union
+
+from ckptlint.source.text import Edit, Span
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Unknown:
+    """A fact that could not be decided: why, and what the user can do to settle it."""
+
+    why: str
+    settle: str = ""
+
+
+Fact = Union[T, Unknown]
+
+
+class State(str, Enum):
+    """What a training run consists of. The value is how a message names it."""
+
+    MODEL = "model weights"
+    OPTIMIZER = "optimizer state"
+    SCHEDULER = "learning-rate schedule"
+    SCALER = "loss-scaler state"
+    EMA = "EMA weights"
+    RNG = "random-number state"
+    DATA = "data position"
+    PROGRESS = "step counter"
+    BEST_METRIC = "best metric"
+    CALLBACKS = "callback state"
+    ROLLOUT = "rollout state"
+
+
+# What "training state" means in the messages: all that a restart needs to go on as if nothing had happened.
+TRAINING_STATE = frozenset({State.MODEL, State.OPTIMIZER, State.SCHEDULER, State.PROGRESS})
+
+
+class Unit(str, Enum):
+    STEP = "step"
+    EPOCH = "epoch"
+    FRACTION = "of the run"
+    MINUTE = "minute"
+    SAMPLE = "sample"
+    TOKEN = "token"
+
+
+@dataclass(frozen=True)
+class Amount:
+    """A length or an interval in the unit the author used."""
+
+    value: float
+    unit: Unit
+
+    def __str__(self) -> str:
+        number = f"{self.value:g}" if self.value < 1e6 else f"{self.value:.0f}"
+        if self.unit is Unit.FRACTION:
+            return f"{self.value * 100:g} % of the run"
+        return f"{number} {self.unit.value}" + ("" if self.value == 1 else "s")
+
+
+# ------------------------------------------------------------------------------------------------ settings
+
+
+class Editor(Protocol):
+    """How one setting is changed in the text it is written in (or would be written in)."""
+
+    def set(self, value: object) -> tuple[Edit, ...]:
+        """Raises CannotEdit where that would change something else."""
+
+    def remove(self) -> tuple[Edit, ...]:
+        """Raises CannotEdit likewise."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One setting in the framework's own spelling.
+
+    ``value`` is what the framework's loader makes of the text, or Unknown. ``span`` is the written value, None for a default;
+    ``source`` then says whose default it is ("default of LLaMA-Factory 0.9.5").
+    """
+
+    name: str
+    value: object
+    span: Span | None = None
+    key_span: Span | None = None
+    source: str = ""
+    editor: Editor | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def written(self) -> bool:
+        return self.span is not None
+
+    @property
+    def place(self) -> Span | None:
+        """Where a finding about this setting stands: the value, or the key if the value is not written."""
+        if self.span is not None and self.span.start == self.span.end and self.key_span is not None:
+            return self.key_span
+        return self.span
+
+    def __str__(self) -> str:
+        """``save_steps: 500`` as the author wrote it, for messages."""
+        if self.span is not None:
+            return f"{self.name}: {self.span.text.strip()}" if self.span.text.strip() else f"{self.name}:"
+        return f"{self.name} ({shown(self.value)}, {self.source})"
+
+    def set(self, value: object) -> tuple[Edit, ...]:
+        return self.editor.set(value) if self.editor else ()
+
+    def remove(self) -> tuple[Edit, ...]:
+        return self.editor.remove() if self.editor else ()
+
+
+def shown(value: object) -> str:
+    """A value as configuration files spell it."""
+    if value is None:
+        return "null"
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+# ------------------------------------------------------------------------------------------------ paths
+
+
+@dataclass(frozen=True)
+class Literal:
+    text: str
+
+
+@dataclass(frozen=True)
+class Variable:
+    """An environment or shell variable. ``expanded`` says whether this framework's loader puts its value there."""
+
+    text: str
+    name: str
+    default: str | None = None
+    expanded: bool = True
+
+
+@dataclass(frozen=True)
+class Changing:
+    """A part that differs at every start: a time, a process number, a random name, a version counter."""
+
+    text: str
+    what: str
+
+
+@dataclass(frozen=True)
+class Placeholder:
+    """A part of a template that somebody still has to fill in."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Opaque:
+    """A part that is computed where the analysis cannot follow."""
+
+    text: str
+    why: str
+
+
+Part = Union[Literal, Variable, Changing, Placeholder, Opaque]
+
+_PARTS = re.compile(
+    r"""\$\{oc\.env:(?P<oc>[A-Za-z_]\w*)(?:,(?P<oc_default>[^}]*))?\}
+    |\$\{(?P<braced>[A-Za-z_]\w*)(?::?-(?P<default>[^}]*))?\}
+    |\$(?P<bare>[A-Za-z_]\w*)
+    |(?P<computed>\$\{[^}]*\}|\$\([^)]*\)|`[^`]*`)
+    |(?P<placeholder><[^<>/]*[A-Za-z][^<>/]*>|\{\{[^{}]*\}\}|/?path/to(?:/[\w.-]+)*|/?path_to_[\w.-]+
+        |\b(?:YOUR|your)[_-][\w.-]+|\bYOUR\b|/x{3,}(?=/|$)|^x{3,}(?=/|$))""",
+    re.X,
+)
+
+
+class UnsetVariable(Exception):
+    """A path names a variable that the environment does not hold."""
+
+    def __init__(self, name: str, path: str) -> None:
+        super().__init__(f"`{path}` needs the environment variable {name}, which is not set")
+        self.name = name
+        self.path = path
+
+
+@dataclass(frozen=True)
+class PathExpr:
+    """A path with the parts it is made of, so that "absolute", "stable" and "durable" are questions to it."""
+
+    parts: tuple[Part, ...]
+    written: str
+
+    @classmethod
+    def of_text(cls, text: str, *, expanded: bool) -> PathExpr:
+        """Read the variables and placeholders in a path as somebody typed it.
+
+        ``expanded``: whether the framework's loader replaces variables (a shell does, most YAML loaders do not).
+        """
+        parts: list[Part] = []
+        at = 0
+        for match in _PARTS.finditer(text):
+            if match.start() > at:
+                parts.append(Literal(text[at : match.start()]))
+            parts.append(_part(match, expanded))
+            at = match.end()
+        if at < len(text) or not parts:
+            parts.append(Literal(text[at:]))
+        return cls(tuple(parts), text)
+
+    @property
+    def literal(self) -> str | None:
+        """The whole path, if nothing in it is open."""
+        texts = [part.text for part in self.parts if isinstance(part, Literal)]
+        return "".join(texts) if len(texts) == len(self.parts) else None
+
+    @property
+    def head(self) -> str:
+        """The known text the path begins with; may be empty."""
+        return self.parts[0].text if self.parts and isinstance(self.parts[0], Literal) else ""
+
+    @property
+    def absolute(self) -> bool | None:
+        """None: it begins with something open."""
+        if not self.head:
+            return None
+        return self.head.startswith(("/", "~")) or "://" in self.head
+
+    def of(self, kind: type[T]) -> Iterator[T]:
+        """The parts of one kind."""
+        return (part for part in self.parts if isinstance(part, kind))
+
+    def expand(self, environment: Mapping[str, str]) -> str:
+        """The path with every variable replaced, whether or not the framework would do it.
+
+        Raises:
+            UnsetVariable: names the variable.
+            ValueError: a part is computed, changes at each start or is still a placeholder; names it.
+        """
+        pieces = []
+        for part in self.parts:
+            if isinstance(part, Literal):
+                pieces.append(part.text)
+            elif isinstance(part, Variable):
+                value = environment.get(part.name) or part.default
+                if value is None:
+                    raise UnsetVariable(part.name, self.written)
+                pieces.append(value)
+            else:
+                raise ValueError(f"`{part.text}` in `{self.written}` has no value before the run starts")
+        return "".join(pieces)
+
+    def __str__(self) -> str:
+        return self.written
+
+
+def _part(match: re.Match[str], expanded: bool) -> Part:
+    text = match[0]
+    if match["oc"]:
+        return Variable(text, match["oc"], match["oc_default"], expanded)
+    if match["braced"] or match["bare"]:
+        return Variable(text, match["braced"] or match["bare"], match["default"], expanded)
+    if match["computed"]:
+        if re.search(r"now:|date|time|uuid|random|pid|\$\$", text, re.I):
+            return Changing(text, "time or a random value")
+        return Opaque(text, "computed")
+    return Placeholder(text)
+
+
+def inside(path: str, root: str) -> bool:
+    """Whether a path is ``root`` or lies below it, by its text alone."""
+    path, root = path.rstrip("/"), root.rstrip("/")
+    return path == root or path.startswith(root + "/")
+
+
+# ------------------------------------------------------------------------------------------------ saving
+
+
+class Never(Enum):
+    """An interval that never comes."""
+
+    NEVER = "never"
+
+
+NEVER = Never.NEVER
+
+
+@dataclass(frozen=True)
+class Interval:
+    """How often a checkpoint is written. ``every`` NEVER: not while training; ``at_end``: once more when it ends.
+
+    ``setting`` decides; ``disabled`` means that the value, not the absence of one, says never.
+    """
+
+    every: Fact[Amount | Never]
+    at_end: Fact[bool]
+    setting: Setting
+    disabled: bool = False
+    why: str = ""
+
+
+@dataclass(frozen=True)
+class Retention:
+    """How many checkpoints stay. ``keep`` None: all. ``keeps_best``: the best one stays besides."""
+
+    keep: Fact[int | None]
+    setting: Setting
+    keeps_best: bool = False
+    writes_before_deleting: Fact[bool] = True
+
+
+@dataclass(frozen=True)
+class Missing:
+    """A kind of state that a checkpoint will not hold, and the setting that decides so."""
+
+    state: State
+    setting: Setting
+    safe_value: object = None
+
+
+@dataclass(frozen=True)
+class Location:
+    """A directory, with the setting that names it."""
+
+    path: Fact[PathExpr]
+    setting: Setting
+
+
+@dataclass(frozen=True)
+class Write:
+    """One stream of checkpoints. A run with several roles (actor, critic) has one Write for each that saves apart."""
+
+    directory: Location
+    interval: Interval
+    retention: Retention
+    missing: tuple[Missing, ...] = ()
+    role: str = ""
+
+
+# ------------------------------------------------------------------------------------------------ resuming
+
+
+class Choice(str, Enum):
+    """How the checkpoint to resume is chosen."""
+
+    NEWEST = "newest"  # the framework looks into its own save directory
+    FIXED = "fixed"  # exactly the one that is named
+    NOTHING = "nothing"  # every start begins at step 0
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True)
+class Read:
+    """What a start takes up. ``raises_when_missing``: the start fails where the checkpoint it wants is not there."""
+
+    choice: Choice
+    setting: Setting
+    path: PathExpr | None = None
+    raises_when_missing: Fact[bool] = False
+    why: str = ""
+    role: str = ""
+
+
+@dataclass(frozen=True)
+class WarmStart:
+    """Weights taken from a checkpoint of this very run as if that were resuming: step, optimizer and schedule start anew."""
+
+    setting: Setting
+    path: PathExpr
+
+
+@dataclass(frozen=True)
+class Switch:
+    """A setting that makes a restart begin again although there is something to resume.
+
+    ``off`` is the value that makes it harmless (None: take the setting out), ``safe`` whether that leaves an uninterrupted run
+    and the first launch as they were.
+    """
+
+    setting: Setting
+    effect: str
+    loses: frozenset[State] = TRAINING_STATE
+    off: object = None
+    safe: bool = False
+    advice: str = ""
+
+
+@dataclass(frozen=True)
+class Obstacle:
+    """Why this stage, engine or release cannot resume whatever the settings say."""
+
+    setting: Setting
+    why: str
+    instead: str = ""
+
+
+@dataclass(frozen=True)
+class Misfit:
+    """A resume value that cannot be a checkpoint of this framework."""
+
+    setting: Setting
+    why: str
+    instead: str
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """A value that the framework refuses or takes for something else.
+
+    ``replacement`` is what was surely meant (written by a fix), None where that is open.
+    """
+
+    setting: Setting
+    effect: str
+    instead: str
+    replacement: object = None
+
+
+@dataclass(frozen=True)
+class StrangeKey:
+    """A key that this framework's release does not know. ``nearest``: the real key it looks like."""
+
+    name: str
+    span: Span
+    nearest: str
+    effect: str
+    rename: tuple[Edit, ...] = ()
+
+
+# ------------------------------------------------------------------------------------------------ the run
+
+
+@dataclass(frozen=True)
+class Release:
+    """The framework release whose facts were used. ``pinned``: where the project says so; None: assumed."""
+
+    text: str
+    pinned: Span | None = None
+
+    def __str__(self) -> str:
+        return self.text if self.pinned else f"{self.text} (assumed)"
+
+
+@dataclass(frozen=True)
+class Run:
+    """One training run as the files describe it. The evidence spans may lie in several files."""
+
+    framework: str
+    title: str
+    release: Release
+    where: Span
+    length: Fact[Amount]
+    length_setting: Setting
+    writes: tuple[Write, ...]
+    reads: tuple[Read, ...]
+    name: str = ""
+    warm_starts: tuple[WarmStart, ...] = ()
+    switches: tuple[Switch, ...] = ()
+    obstacles: tuple[Obstacle, ...] = ()
+    misfits: tuple[Misfit, ...] = ()
+    refusals: tuple[Refusal, ...] = ()
+    strange_keys: tuple[StrangeKey, ...] = ()
+    settings: Mapping[str, Setting] = field(default_factory=dict)
+    neighbours: tuple[str, ...] = ()  # other runs of this check that save into the same directory
+
+    @property
+    def short(self) -> bool:
+        """A smoke test: so short that a restart loses nothing worth a warning."""
+        if isinstance(self.length, Unknown):
+            return False
+        return self.length.unit is Unit.STEP and self.length.value <= SHORT_STEPS
+
+    @property
+    def unknowns(self) -> Iterator[Unknown]:
+        """All that could not be decided."""
+        facts: list[object] = [self.length]
+        for write in self.writes:
+            facts += [write.directory.path, write.interval.every, write.interval.at_end, write.retention.keep]
+        for read in self.reads:
+            facts.append(read.raises_when_missing)
+            if read.choice is Choice.UNKNOWN:
+                facts.append(Unknown(read.why))
+        seen = set()
+        for fact in facts:
+            if isinstance(fact, Unknown) and fact.why not in seen:
+                seen.add(fact.why)
+                yield fact
+
+
+# Runs of at most this many steps are smoke tests: LLaMA-Factory's v1 examples take 10, MindSpeed's CI scripts 5 to 20.
+SHORT_STEPS = 50
+
+
+def at(setting: Setting, run: Run) -> Span:
+    """Where a finding about a setting stands: its text, or the run where only a default speaks."""
+    return setting.place or run.where
+
