@@ -451,6 +451,14 @@ class Release:
 
 
 @dataclass(frozen=True)
+class Storage:
+    """What the project's settings say about places: roots that outlive a job, and roots that die with it."""
+
+    durable: tuple[str, ...] = ()
+    ephemeral: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Run:
     """One training run as the files describe it. The evidence spans may lie in several files."""
 
@@ -471,6 +479,7 @@ class Run:
     strange_keys: tuple[StrangeKey, ...] = ()
     settings: Mapping[str, Setting] = field(default_factory=dict)
     neighbours: tuple[str, ...] = ()  # other runs of this check that save into the same directory
+    storage: Storage = Storage()
 
     @property
     def short(self) -> bool:
