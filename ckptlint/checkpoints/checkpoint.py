@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import ClassVar
@@ -13,6 +13,8 @@ from ckptlint.run import State
 
 
 class Verdict(str, Enum):
+    """What a restart can make of a checkpoint. Weights only: it would go on silently without optimizer, schedule or step."""
+
     COMPLETE = "complete"
     WEIGHTS_ONLY = "weights-only"
     DAMAGED = "damaged"
@@ -34,8 +36,10 @@ class Progress:
 class Checkpoint:
     """One checkpoint below a listing's root.
 
-    ``path`` is relative to the root ("" where the root is the checkpoint itself), ``reasons`` say in words why it is not complete,
-    or what to know about it where it is. ``bytes`` counts all its files; ``modified`` is the newest of their times.
+    ``path`` is relative to the root ("" where the root is the checkpoint itself), ``reasons`` say in words why it is not
+    complete, or what to know about it where it is. ``bytes`` counts all its files; ``modified`` is the newest of their times.
+    ``backend`` says who wrote the optimizer ("plain", "DeepSpeed ZeRO-2", "FSDP sharded"); ``same_world_size``: it can only be
+    taken up by as many processes as wrote it; ``adapter``: the weights are an adapter's (None: they are not there to tell).
     """
 
     path: str
@@ -47,10 +51,21 @@ class Checkpoint:
     modified: float | None = None
     state: frozenset[State] = frozenset()
     progress: Progress = field(default_factory=Progress)
+    backend: str = "plain"
+    same_world_size: bool = False
+    adapter: bool | None = None
 
     @property
     def complete(self) -> bool:
         return self.verdict is Verdict.COMPLETE
+
+
+@dataclass(frozen=True)
+class Notice:
+    """A fact of one start, not a fault of the file. Names are fixed in the rule catalogue ("Notices of a resume plan")."""
+
+    name: str
+    message: str
 
 
 class Layout(ABC):
@@ -69,6 +84,14 @@ class Layout(ABC):
 
         ``now``: the time by which a young, unfinished folder counts as being written; default: the clock.
         """
+
+    def walk(self, listing: Listing, *, deep: bool = False, now: float | None = None) -> Iterator[Checkpoint]:
+        """The same one by one, newest first: whoever stops at the first complete one leaves the older ones unread."""
+        yield from self.scan(listing, deep=deep, now=now)
+
+    def same_run(self, listing: Listing, one: Checkpoint, other: Checkpoint) -> bool | None:  # noqa: ARG002
+        """Whether two checkpoints surely belong (True) or surely do not belong (False) to one course of training."""
+        return None
 
 
 def newest_complete(checkpoints: Iterable[Checkpoint]) -> Checkpoint | None:

@@ -1,0 +1,132 @@
+"""One checkpoint's folder while it is examined, and what its parts tell."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+
+from ckptlint.checkpoints import integrity
+from ckptlint.checkpoints.checkpoint import Progress, Verdict
+from ckptlint.checkpoints.listing import FileInfo, Listing, UnknownContent
+from ckptlint.run import State
+
+# A folder that lacks something and was written to less than this many seconds ago may still be being written.
+LIVE_SECONDS = 300.0
+
+
+@dataclass(frozen=True, eq=False)
+class Folder:
+    """A folder below a listing. Names are relative to it and may lie in sub-folders."""
+
+    listing: Listing
+    path: str
+    deep: bool = False
+
+    def at(self, name: str) -> str:
+        return f"{self.path}/{name}" if self.path and name else self.path or name
+
+    @cached_property
+    def tree(self) -> dict[str, FileInfo]:
+        """Every file below the folder. Raises Unreachable."""
+        return self.listing.tree(self.path)
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """The files that lie in the folder itself."""
+        return tuple(name for name in self.tree if "/" not in name)
+
+    @cached_property
+    def folders(self) -> tuple[str, ...]:
+        return self.listing.directories(self.path)
+
+    @property
+    def bytes(self) -> int:
+        return sum(info.size for info in self.tree.values())
+
+    @property
+    def modified(self) -> float | None:
+        return max((info.modified for info in self.tree.values() if info.modified is not None), default=None)
+
+    def inside(self, folder: str) -> tuple[str, ...]:
+        """The files right below a sub-folder, by their bare names."""
+        return tuple(self.listing.files(self.at(folder)))
+
+    def fault(self, name: str) -> str | None:
+        """What is wrong with a file, as a sentence; None: it is whole, or its content is not known."""
+        info = self.tree.get(name)
+        if info is None:
+            return f"{name} is missing"
+        wrong = integrity.fault(self.listing, self.at(name), info, deep=self.deep)
+        return f"{name} {wrong}" if wrong else None
+
+    def faults(self, names: Iterable[str]) -> tuple[str, ...]:
+        return tuple(fault for fault in map(self.fault, names) if fault)
+
+    def text(self, name: str) -> str | None:
+        """A small file's text, without surrounding blanks; None where the listing does not know it.
+
+        Raises:
+            OSError: it cannot be read.
+        """
+        try:
+            return self.listing.read(self.at(name), 0, 4096).decode("utf-8", "replace").strip()
+        except UnknownContent:
+            return None
+
+    def json(self, name: str) -> dict[str, object] | str | None:
+        """A JSON file's object, or what is wrong with it as a sentence; None where the listing does not know its content."""
+        fault = self.fault(name)
+        if fault:
+            return fault
+        try:
+            return integrity.json_object(self.listing, self.at(name))
+        except UnknownContent:
+            return None
+        except (OSError, integrity.Broken) as error:
+            return f"{name} cannot be read: {error}"
+
+    def old_torch(self, names: Iterable[str]) -> tuple[str, ...]:
+        """Which files are in torch's old format."""
+        return tuple(name for name in names if integrity.is_old_torch(self.listing, self.at(name)))
+
+
+@dataclass(frozen=True)
+class Part:
+    """What one part of a checkpoint tells.
+
+    ``broken``: a start would fail on it or take up something wrong. ``absent``: a start would silently go on without it.
+    ``remarks``: worth knowing, but a start takes the checkpoint up as it is.
+    """
+
+    broken: tuple[str, ...] = ()
+    absent: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
+    state: frozenset[State] = frozenset()
+    world_size: int | None = None
+    unfinished: bool = False  # what is missing is what a save that is still going on would write next
+    progress: Progress | None = None
+
+
+def verdict(parts: Iterable[Part], modified: float | None, now: float | None) -> tuple[Verdict, tuple[str, ...]]:
+    """The verdict on a checkpoint of these parts, and its reasons."""
+    parts = tuple(parts)
+    broken = tuple(reason for part in parts for reason in part.broken)
+    absent = tuple(reason for part in parts for reason in part.absent)
+    remarks = tuple(reason for part in parts for reason in part.remarks)
+    if any(part.unfinished for part in parts) and is_young(modified, now):
+        young = "it was written to in the last minutes, so a save may be going on"
+        return Verdict.IN_PROGRESS, (*broken, *absent, young, *remarks)
+    if broken:
+        return Verdict.DAMAGED, (*broken, *absent, *remarks)
+    if absent:
+        return Verdict.WEIGHTS_ONLY, (*absent, *remarks)
+    return Verdict.COMPLETE, remarks
+
+
+def is_young(modified: float | None, now: float | None) -> bool:
+    """Whether a time lies within ``LIVE_SECONDS`` of now (either side: clocks of machines differ)."""
+    if modified is None:
+        return False
+    return abs((time.time() if now is None else now) - modified) < LIVE_SECONDS
