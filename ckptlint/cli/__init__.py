@@ -11,11 +11,26 @@ from pathlib import Path
 
 import click
 
+from ckptlint.rule import BrokenPlugin
+
 FOUND, ERROR = 1, 2  # exit codes; 0 is clean
+
+
+class Failure(click.ClickException):
+    """An error that ends the command; exit code 2."""
+
+    exit_code = ERROR
 
 
 class Commands(click.Group):
     """The modules beside this one, as commands."""
+
+    def invoke(self, ctx: click.Context) -> object:
+        """Like click; a broken rule pack ends any command that needs the rules."""
+        try:
+            return super().invoke(ctx)
+        except BrokenPlugin as error:
+            raise Failure(str(error)) from None
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
         """Every command, by name."""

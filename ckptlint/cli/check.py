@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ckptlint.cli import ERROR, FOUND
+from ckptlint.cli import ERROR, FOUND, Failure
 from ckptlint.discovery import Trouble
 from ckptlint.linter import FileReport, Linter, Result
 from ckptlint.reports import FORMATS, renderer
@@ -115,10 +115,10 @@ def check(
     try:
         linter = Linter(SettingsFinder(_fixed_settings(config) if config else None), choice)
         result = _read_and_check(linter, paths, options)
-        ctx.exit(_act(linter, result, options))
+        status = _act(linter, result, options)
     except SettingsError as error:
-        click.echo(f"error: {error}", err=True)
-        ctx.exit(ERROR)
+        raise Failure(str(error)) from None
+    ctx.exit(status)
 
 
 def _paths(ctx: click.Context, paths: tuple[str, ...], options: Options) -> tuple[str, ...]:
@@ -223,7 +223,7 @@ def _write(report: str, options: Options) -> None:
     try:
         replace_file(options.output_file, report.encode("utf-8", "backslashreplace"))
     except CannotWrite as error:
-        raise click.ClickException(str(error)) from None
+        raise Failure(str(error)) from None
 
 
 # ------------------------------------------------------------------------------------------------ fixing
