@@ -307,6 +307,14 @@ class Interval:
     disabled: bool = False
     why: str = ""
 
+    def as_long_as(self, length: Fact[Amount]) -> bool:
+        """Whether the first save comes no sooner than the end of a run of this length; False where that is not known."""
+        if isinstance(self.every, Unknown) or isinstance(self.every, Never):
+            return False
+        if self.every.unit is Unit.FRACTION:
+            return self.every.value >= 1
+        return not isinstance(length, Unknown) and self.every.unit is length.unit and self.every.value >= length.value
+
 
 @dataclass(frozen=True)
 class Retention:
@@ -360,13 +368,20 @@ class Choice(str, Enum):
 
 @dataclass(frozen=True)
 class Read:
-    """What a start takes up. ``raises_when_missing``: the start fails where the checkpoint it wants is not there."""
+    """What a start takes up.
+
+    ``raises_when_missing``: the start fails where the checkpoint it wants is not there. ``auto``: the value of the setting that
+    finds the newest at every start and begins at step 0 where there is none; None where the framework has no such value.
+    ``needs_off``: switches that would take over if the setting were taken out.
+    """
 
     choice: Choice
     setting: Setting
     path: PathExpr | None = None
     raises_when_missing: Fact[bool] = False
     why: str = ""
+    auto: object = None
+    needs_off: tuple[Setting, ...] = ()
     role: str = ""
 
 
@@ -427,7 +442,7 @@ class Refusal:
 
 @dataclass(frozen=True)
 class StrangeKey:
-    """A key that this framework's release does not know. ``nearest``: the real key it looks like."""
+    """A key that this framework's release does not know. ``nearest``: the real key it looks like; "" where it is one elsewhere."""
 
     name: str
     span: Span
@@ -446,6 +461,10 @@ class Release:
     text: str
     pinned: Span | None = None
 
+    def before(self, other: str) -> bool:
+        """Whether this release is older, by the numbers of both."""
+        return _numbers(self.text) < _numbers(other)
+
     def __str__(self) -> str:
         return self.text if self.pinned else f"{self.text} (assumed)"
 
@@ -456,6 +475,10 @@ class Storage:
 
     durable: tuple[str, ...] = ()
     ephemeral: tuple[str, ...] = ()
+
+
+def _numbers(release: str) -> tuple[int, ...]:
+    return tuple(int(number) for number in re.findall(r"\d+", release)[:3])
 
 
 @dataclass(frozen=True)
@@ -477,6 +500,7 @@ class Run:
     misfits: tuple[Misfit, ...] = ()
     refusals: tuple[Refusal, ...] = ()
     strange_keys: tuple[StrangeKey, ...] = ()
+    model: str = ""  # what is trained, as the author names it; its size may stand in the name
     settings: Mapping[str, Setting] = field(default_factory=dict)
     neighbours: tuple[str, ...] = ()  # other runs of this check that save into the same directory
     storage: Storage = Storage()
@@ -512,4 +536,3 @@ SHORT_STEPS = 50
 def at(setting: Setting, run: Run) -> Span:
     """Where a finding about a setting stands: its text, or the run where only a default speaks."""
     return setting.place or run.where
-

@@ -1,0 +1,25 @@
+"""One module a framework. ``all_frameworks`` is the registry."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from ckptlint.frameworks.framework import Framework
+
+
+@lru_cache(maxsize=1)
+def all_frameworks() -> tuple[Framework, ...]:
+    """One instance of every framework, in the order in which they are asked whether a file is theirs."""
+    from ckptlint.frameworks.llamafactory import LlamaFactory
+    from ckptlint.frameworks.llamafactory_v1 import LlamaFactoryV1
+
+    return (LlamaFactory(), LlamaFactoryV1())
+
+
+def framework_named(name: str) -> Framework:
+    """The framework that a run names.
+
+    Raises:
+        KeyError: there is none of this name.
+    """
+    return {framework.name: framework for framework in all_frameworks()}[name]

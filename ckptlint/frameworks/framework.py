@@ -8,17 +8,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from ckptlint.checkpoints.checkpoint import Checkpoint, Layout
-from ckptlint.run import Run
+from ckptlint.checkpoints.checkpoint import Notice as Notice
+from ckptlint.run import Release, Run
 from ckptlint.source.file import SourceFile
 from ckptlint.source.text import Edit
-
-
-@dataclass(frozen=True)
-class Notice:
-    """A fact of one start, not a fault of the file. Names are fixed in the rule catalogue ("Notices of a resume plan")."""
-
-    name: str
-    message: str
 
 
 @dataclass(frozen=True)
@@ -31,15 +24,36 @@ class Pin:
 
 @dataclass(frozen=True)
 class SaveRoot:
-    """Where to look for a run's checkpoints.
+    """A directory to look for a run's checkpoints in.
 
-    ``path`` is how the file names it, ``directory`` the same with ``~`` and variables replaced (relative to the launch's working
-    directory), ``edits`` what the file needs so that the framework uses that very directory.
+    ``path`` is how the file names it (in the author's style, for what a pin writes), ``directory`` the same with ``~`` and variables
+    replaced; a relative one is relative to the launch's working directory. ``edits`` is what the file needs so that the framework
+    uses that very directory. ``only``: of this directory nothing but that checkpoint is meant.
     """
 
     path: str
     directory: str
     edits: tuple[Edit, ...] = ()
+    only: str | None = None
+
+    def checkpoint(self, name: str) -> str:
+        """How the file names a checkpoint below this directory; "" is the directory itself."""
+        return f"{self.path.rstrip('/') or '/'}/{name}".replace("//", "/") if name else self.path
+
+
+@dataclass(frozen=True)
+class PinRequest:
+    """What a plan has decided, and what lies on disk.
+
+    ``chosen`` is below ``root``; None: nothing complete exists, and ``root`` is the directory the run saves into. ``found`` is what
+    was looked at there, newest first; ``files`` are the names of the files in the directory itself.
+    """
+
+    root: SaveRoot
+    chosen: Checkpoint | None
+    found: tuple[Checkpoint, ...]
+    files: frozenset[str]
+    environment: Mapping[str, str]
 
 
 class Framework(ABC):
@@ -66,14 +80,22 @@ class Framework(ABC):
         """How this run's checkpoints lie on disk."""
 
     @abstractmethod
-    def save_root(self, run: Run, environment: Mapping[str, str], save_dir: str | None) -> SaveRoot:
-        """Where this run's checkpoints are; ``save_dir`` overrides the file.
+    def roots(self, run: Run, environment: Mapping[str, str], save_dir: str | None) -> tuple[SaveRoot, ...]:
+        """Where to look for this run's checkpoints, first the directory it saves into; ``save_dir`` overrides the file.
 
         Raises:
-            UnsetVariable: the path names a variable that is not set.
-            ValueError: the path has no value before the run starts.
+            UnsetVariable: a path names a variable that is not set.
+            ValueError: a path has no value before the run starts.
         """
 
     @abstractmethod
-    def pin(self, run: Run, root: SaveRoot, chosen: Checkpoint | None, found: tuple[Checkpoint, ...]) -> Pin:
-        """How to point the run at a checkpoint; ``chosen`` None: nothing complete exists."""
+    def pin(self, run: Run, request: PinRequest) -> Pin:
+        """The edits that make the next start do what was decided, and what to know about that start."""
+
+
+def release_of(file: SourceFile, distributions: tuple[str, ...], newest_read: str) -> Release:
+    """The release that the project pins for one of these distributions; else the newest whose source was read, as assumed."""
+    from ckptlint.frameworks.releases import pinned_release
+
+    pinned = pinned_release(file.path, distributions, file.text)
+    return Release(newest_read) if pinned is None else Release(*pinned)

@@ -1,0 +1,68 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ckptlint.rule import Finding, Rule, Severity
+from ckptlint.run import PathExpr, Run, at, inside
+
+# Directories that die with the container or the node's power.
+EPHEMERAL = ("/tmp", "/var/tmp", "/dev/shm", "/run")
+
+
+class EphemeralPath(Rule):
+    """The checkpoints die with the container.
+
+    ## What it does
+    Reports a save directory below `/tmp`, `/var/tmp`, `/dev/shm` or `/run`, or below a path that the settings declare as
+    `ephemeral-paths`. Where `durable-paths` are declared, any other directory is reported as a warning.
+
+    ## Why it matters
+    The platform starts the job again in a new container, and the directory is empty.
+
+    ## Example
+    ```yaml title=train.yaml
+    stage: sft
+    do_train: true
+    finetuning_type: lora
+    output_dir: /tmp/run
+    ```
+
+    ## Use instead
+    ```yaml title=train.yaml
+    stage: sft
+    do_train: true
+    finetuning_type: lora
+    output_dir: /data/run
+    ```
+
+    ## References
+    - RunWhere and ModelArts: only mounted storage outlives a container
+    """
+
+    code = "CKP501"
+    name = "ephemeral-path"
+    severity = Severity.ERROR
+
+    def check(self, run: Run) -> Iterator[Finding]:
+        for write in run.writes:
+            path = write.directory.path
+            if not isinstance(path, PathExpr) or not path.head:
+                continue
+            message, severity = _judge(path, run)
+            if message:
+                yield Finding(at(write.directory.setting, run), message, Severity.INFO if run.short else severity)
+
+
+def _judge(path: PathExpr, run: Run) -> tuple[str, Severity | None]:
+    storage = run.storage
+    if any(inside(path.head, root) for root in storage.durable):
+        return "", None
+    for root in (*EPHEMERAL, *storage.ephemeral):
+        if inside(path.head, root):
+            return f"`{path}` lies below `{root}`, which dies with the container: a restart finds nothing there", None
+    if not storage.durable or "://" in path.head:
+        return "", None
+    roots = ", ".join(storage.durable)
+    if path.absolute:
+        return f"`{path}` lies outside the declared durable paths ({roots})", Severity.WARNING
+    return f"`{path}` is relative to where the job is started, outside the declared durable paths ({roots})", Severity.WARNING

@@ -1,0 +1,54 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ckptlint.rule import Finding, Rule, Severity
+from ckptlint.run import Changing, PathExpr, Run, at
+
+
+class FreshOutputDir(Rule):
+    """Every start saves into a new directory.
+
+    ## What it does
+    Reports a save directory whose name holds a time, a process number, a random part or a version counter.
+
+    ## Why it matters
+    A restart looks for checkpoints in its own directory, which is new and empty, and begins at step 0.
+
+    ## Example
+    ```yaml title=train.yaml
+    model: Qwen/Qwen3-4B
+    model_class: llm
+    train_dataset: data/sft.yaml
+    save_steps: 500
+    resume_from_checkpoint: auto
+    ```
+
+    ## Use instead
+    ```yaml title=train.yaml
+    model: Qwen/Qwen3-4B
+    model_class: llm
+    train_dataset: data/sft.yaml
+    output_dir: /data/run
+    save_steps: 500
+    resume_from_checkpoint: auto
+    ```
+
+    ## References
+    - LLaMA-Factory `v1/config/training_args.py`: `output_dir` is `outputs/<random>` by default
+    """
+
+    code = "CKP503"
+    name = "fresh-output-dir"
+    severity = Severity.ERROR
+
+    def check(self, run: Run) -> Iterator[Finding]:
+        for write in run.writes:
+            path, setting = write.directory.path, write.directory.setting
+            if not isinstance(path, PathExpr):
+                continue
+            for part in path.of(Changing):
+                named = f"`{setting}`" if setting.written else f"without `{setting.name}` the run saves to `{path}`, which"
+                message = f"{named} holds {part.what}, so every start has a directory of its own and finds no checkpoint"
+                yield Finding(at(setting, run), message, Severity.INFO if run.short else None)
+                break

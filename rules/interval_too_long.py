@@ -1,0 +1,98 @@
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from ckptlint.rule import Finding, Rule, Severity, setting_to
+from ckptlint.run import Amount, Interval, Run, Unit, at
+
+# RunWhere's advice by model size: (billions of parameters below, steps between two checkpoints).
+ADVICE = ((1.0, 100), (7.0, 500), (70.0, 1000), (float("inf"), 2000))
+_SIZE = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?)[bB](?![a-zA-Z0-9])")
+
+
+class IntervalTooLong(Rule):
+    """A save interval that the run never reaches, or that loses more than it need.
+
+    ## What it does
+    Reports an interval that is not shorter than the run. Where the size of the model stands in its name, it also reports (as a
+    warning) an interval above the platform's advice: every 100 steps below 1 billion parameters, 500 up to 7, 1000 up to 70, 2000 above.
+
+    ## Why it matters
+    An interval of 2000 in a run of 1000 steps saves nothing before the end: a kill restarts the run at step 0. A long interval
+    loses as much at every kill.
+
+    ## Example
+    ```yaml title=train.yaml
+    stage: sft
+    do_train: true
+    finetuning_type: lora
+    output_dir: /data/run
+    save_steps: 3000
+    max_steps: 1000
+    ```
+
+    ## Use instead
+    ```yaml title=train.yaml
+    stage: sft
+    do_train: true
+    finetuning_type: lora
+    output_dir: /data/run
+    save_steps: 100
+    max_steps: 1000
+    ```
+
+    ## Fix safety
+    Unsafe: more checkpoints cost time and disk space. The fix takes a tenth of the run, or the platform's advice.
+
+    ## References
+    - RunWhere, checkpoint best practices: advice by model size
+    """
+
+    code = "CKP104"
+    name = "interval-too-long"
+    severity = Severity.ERROR
+    fix = "unsafe"
+
+    def check(self, run: Run) -> Iterator[Finding]:
+        for write in run.writes:
+            every = write.interval.every
+            if not isinstance(every, Amount):
+                continue
+            if write.interval.as_long_as(run.length) and not _one_save_at_end(every, run):
+                yield self._unreachable(write.interval, every, run)
+            elif every.unit is Unit.STEP:
+                yield from self._above_advice(write.interval, every, run)
+
+    def _unreachable(self, interval: Interval, every: Amount, run: Run) -> Finding:
+        steps = isinstance(run.length, Amount) and run.length.unit is Unit.STEP and every.unit is Unit.STEP
+        last = (
+            f"a kill at step {run.length.value - 1:.0f}"
+            if steps and isinstance(run.length, Amount)
+            else "a kill before the end"
+        )
+        message = f"{last} restarts at 0: `{interval.setting}` is not below `{run.length_setting}`"
+        better = max(1, int(run.length.value) // 10) if steps and isinstance(run.length, Amount) else None
+        fix = setting_to(interval.setting, better, safe=False) if better else None
+        return Finding(at(interval.setting, run), message, Severity.INFO if run.short else None, fix)
+
+    def _above_advice(self, interval: Interval, every: Amount, run: Run) -> Iterator[Finding]:
+        size = model_size(run.model)
+        if size is None:
+            return
+        advice = next(steps for below, steps in ADVICE if size < below)
+        if every.value <= advice or run.short:
+            return
+        message = f"a kill loses up to {every}; for a model of {size:g} billion parameters the platform advises to save every {advice}"
+        yield Finding(at(interval.setting, run), message, Severity.WARNING, setting_to(interval.setting, advice, safe=False))
+
+
+def _one_save_at_end(every: Amount, run: Run) -> bool:
+    """One save in the last moment is save-only-at-end's."""
+    return every.unit is Unit.EPOCH and isinstance(run.length, Amount) and every.value == run.length.value
+
+
+def model_size(name: str) -> float | None:
+    """Billions of parameters as a model's name gives them (``Qwen3-30B-A3B``: 30); None where it names no size."""
+    sizes = [float(size) for size in _SIZE.findall(name.rpartition("/")[2])]
+    return sizes[0] if sizes else None

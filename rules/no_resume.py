@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ckptlint.rule import Finding, Rule, Severity, setting_to
+from ckptlint.run import NEVER, Choice, Run, at
+
+
+class NoResume(Rule):
+    """Checkpoints are written and nothing takes them up.
+
+    ## What it does
+    Reports a run that saves and that, as configured, begins at step 0 at every start although the framework could resume.
+
+    ## Why it matters
+    The checkpoints cost time and space and save nothing: a kill loses the whole run.
+
+    ## Example
+    ```yaml title=train.yaml
+    model: Qwen/Qwen3-4B
+    model_class: llm
+    train_dataset: data/sft.yaml
+    output_dir: /data/run
+    save_steps: 500
+    ```
+
+    ## Use instead
+    ```yaml title=train.yaml
+    model: Qwen/Qwen3-4B
+    model_class: llm
+    train_dataset: data/sft.yaml
+    output_dir: /data/run
+    save_steps: 500
+    resume_from_checkpoint: auto
+    ```
+
+    ## Fix safety
+    Safe where the framework has a value that finds the newest checkpoint and starts anew where there is none.
+
+    ## References
+    - LLaMA-Factory `v1/core/utils/checkpoint.py`, `resolve_resume_checkpoint_path`
+    """
+
+    code = "CKP201"
+    name = "no-resume"
+    severity = Severity.ERROR
+    fix = "safe"
+
+    def check(self, run: Run) -> Iterator[Finding]:
+        if all(write.interval.every is NEVER for write in run.writes):
+            return
+        switched = {switch.setting.name for switch in run.switches}
+        for read in run.reads:
+            if read.choice is not Choice.NOTHING or read.setting.name in switched or run.obstacles:
+                continue
+            cause = f"`{read.setting}`" if read.setting.written else f"without `{read.setting.name}`"
+            advice = f"; write `{read.setting.name}: {read.auto}`" if read.auto is not None else ""
+            message = f"{cause} every start begins at step 0, whatever checkpoints there are{advice}"
+            fix = setting_to(read.setting, read.auto, safe=not run.neighbours) if read.auto is not None else None
+            yield Finding(at(read.setting, run), message, Severity.INFO if run.short else None, fix)

@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ckptlint.rule import Finding, Rule, Severity, setting_to
+from ckptlint.run import NEVER, Run, at
+
+# The interval that most training frameworks take by default (transformers, LLaMA-Factory, ms-swift: 500 steps).
+USUAL_INTERVAL = 500
+
+
+class SaveIntervalDisabled(Rule):
+    """A save interval with a value that means never.
+
+    ## What it does
+    Reports an interval that is zero or negative where the framework takes that for "do not save".
+
+    ## Why it matters
+    The run looks as if it saved, and writes nothing before it ends; a kill restarts it at step 0.
+
+    ## Example
+    ```yaml title=train.yaml
+    stage: sft
+    do_train: true
+    finetuning_type: lora
+    output_dir: /data/run
+    save_steps: 0
+    ```
+
+    ## Use instead
+    ```yaml title=train.yaml
+    stage: sft
+    do_train: true
+    finetuning_type: lora
+    output_dir: /data/run
+    save_steps: 500
+    ```
+
+    ## Fix safety
+    Unsafe: saving costs time and disk space, so the interval is yours to choose.
+
+    ## References
+    - transformers `TrainingArguments.save_steps`; verl `trainer.save_freq`
+    """
+
+    code = "CKP102"
+    name = "save-interval-disabled"
+    severity = Severity.ERROR
+    fix = "unsafe"
+
+    def check(self, run: Run) -> Iterator[Finding]:
+        for write in run.writes:
+            interval = write.interval
+            if interval.every is not NEVER or not interval.disabled:
+                continue
+            end = "nothing is saved before the run ends" if interval.at_end is True else "nothing is ever saved"
+            message = f"`{interval.setting}` means never, so {end}: a kill restarts the run at step 0"
+            fix = setting_to(interval.setting, USUAL_INTERVAL, safe=False)
+            yield Finding(at(interval.setting, run), message, Severity.INFO if run.short else None, fix)
