@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-from ckptlint.checkpoints import integrity
+from ckptlint.checkpoints import deepspeed, integrity
 from ckptlint.checkpoints.checkpoint import Checkpoint, Layout, Progress, Verdict
 from ckptlint.checkpoints.folder import Folder, Part, verdict
 from ckptlint.checkpoints.listing import Listing, Unreachable
@@ -168,7 +168,7 @@ def _judged(folder: Folder, step: int | None, finished: bool, now: float | None)
         modified,
         frozenset().union(*(part.state for part in parts)),
         progress.progress or Progress(step),
-        _stage(folder) if backend == "DeepSpeed" else backend,
+        deepspeed.stage(folder) if backend == "DeepSpeed" else backend,
         backend.startswith("DeepSpeed") or backend in ("FSDP local", "XLA FSDP"),
         _adapter(folder),
     )
@@ -436,119 +436,27 @@ def _marks(folder: Folder, finished: bool) -> Part:
 
 # ------------------------------------------------------------------------------------------------ DeepSpeed
 
-_ZERO_OPTIMIZER = re.compile(r"(?:bf16_|fp16_)?zero_pp_rank_(\d+)_mp_rank_(\d+)_?optim_states\.pt")
-_ZERO_MODEL = re.compile(r"zero_pp_rank_(\d+)_mp_rank_(\d+)_model_states\.pt")
-_MODEL = re.compile(r"mp_rank_(\d+)_model_states\.pt")
-
-
-def _tag(folder: Folder) -> tuple[str | None, str | None]:
-    """The folder that ``latest`` names, or what is wrong with it."""
-    folders = sorted((name for name in folder.folders if name.startswith("global_step")), key=_trailing_number)
-    if "latest" not in folder.names:
-        return None, "latest is missing: DeepSpeed then finds nothing to load"
-    if folder.tree["latest"].size == 0:
-        return None, "latest is empty"
-    try:
-        tag = folder.text("latest")
-    except OSError as error:
-        return None, f"latest cannot be read: {(error.strerror or str(error)).lower()}"
-    if tag is None:
-        return (folders[-1], None) if folders else (None, "there is no global_step folder")
-    if not tag.strip("\0"):
-        return None, "latest is empty"
-    if tag not in folder.folders:
-        return None, f"latest names {tag[:80]!r}, which is not there"
-    return tag, None
-
-
-def _trailing_number(name: str) -> int:
-    match = re.search(r"(\d+)$", name)
-    return int(match[1]) if match else -1
-
-
-def _stage(folder: Folder) -> str:
-    tag, _ = _tag(folder)
-    names = folder.inside(tag) if tag else ()
-    if any(_ZERO_MODEL.fullmatch(name) for name in names):
-        return "DeepSpeed ZeRO-3"
-    return "DeepSpeed ZeRO-1/2" if any(_ZERO_OPTIMIZER.fullmatch(name) for name in names) else "DeepSpeed"
-
 
 def _deepspeed(folder: Folder, written: bool) -> list[Part]:
-    """``latest``, the folder it names, and in it a model state and one optimizer state for each rank.
+    """What ``latest`` names, and the schedule.
 
     ``written``: trainer_state.json is there, and DeepSpeed's save ends with a barrier before it is written.
     """
-    tag, wrong = _tag(folder)
+    tag, wrong = deepspeed.tag(folder)
     if tag is None:
-        return [Part(broken=(wrong or "latest is missing",), unfinished=True)]
-    names = folder.inside(tag)
-    shards = [f"{tag}/{name}" for name in names if name.endswith("_states.pt")]
-    broken = list(folder.faults(shards))
-    optimizers = _ranks(names, _ZERO_OPTIMIZER)
-    models = _ranks(names, _ZERO_MODEL)
-    whole_models = [name for name in names if _MODEL.fullmatch(name)]
-    pipeline = any(name.startswith("layer_") for name in names)
-    if not models and not whole_models and not pipeline:
-        broken.append(f"{tag} holds no model states")
-    world = max((max(ranks) + 1 for ranks in (*optimizers.values(), *models.values())), default=None)
-    told = _told(folder, tag, names)
-    expected = told.get("dp_world_size")
-    if isinstance(expected, int) and 0 < expected < 1_000_000 and (optimizers or models):
-        world = max(world or 0, expected)
-    for ranks, kind in ((optimizers, "optim_states"), (models, "model_states")):
-        broken += _gaps(tag, ranks, kind, world or 0)
-    if not optimizers and (models or (whole_models and told.get("optimizer", integrity.SOMETHING) is None)):
-        broken.append(f"{tag} holds no optimizer states")
-    parallel = len(optimizers) or 1
-    if broken:
-        return [Part(broken=tuple(broken), world_size=world and world * parallel, unfinished=True)]
-    held = frozenset({State.MODEL, State.OPTIMIZER})
-    return [Part(state=held, world_size=world and world * parallel), _deepspeed_scheduler(folder, told, written)]
+        return [Part(broken=(wrong,), unfinished=True)]
+    return [deepspeed.states(folder, tag), _deepspeed_scheduler(folder, deepspeed.told(folder, tag), written)]
 
 
 def _deepspeed_scheduler(folder: Folder, told: Mapping[str, object], written: bool) -> Part:
     """scheduler.pt is written only where DeepSpeed does not hold the schedule itself; then the start fails without it."""
     if "scheduler.pt" in folder.names:
         return _scheduler(folder)
-    if "lr_scheduler" in told and told["lr_scheduler"] is None:
+    if "lr_scheduler" not in told:
+        return Part() if written else Part(absent=("scheduler.pt is missing",), unfinished=True)
+    if told["lr_scheduler"] is None:
         return Part(broken=("scheduler.pt is missing, and DeepSpeed holds no schedule either",), unfinished=not written)
-    if "lr_scheduler" in told:
-        return Part(state=frozenset({State.SCHEDULER}))
-    return Part() if written else Part(absent=("scheduler.pt is missing",), unfinished=True)
-
-
-def _ranks(names: tuple[str, ...], pattern: re.Pattern[str]) -> dict[int, set[int]]:
-    """Model-parallel rank to the data-parallel ranks that have a file."""
-    found: dict[int, set[int]] = {}
-    for name in names:
-        match = pattern.fullmatch(name)
-        if match:
-            found.setdefault(int(match[2]), set()).add(int(match[1]))
-    return found
-
-
-def _gaps(tag: str, ranks: Mapping[int, set[int]], kind: str, world: int) -> list[str]:
-    faults = []
-    for parallel, have in sorted(ranks.items()):
-        lost = [rank for rank in range(min(world, 1_000_000)) if rank not in have]
-        if lost:
-            first = f"{tag}/…zero_pp_rank_{lost[0]}_mp_rank_{parallel:02}_{kind}.pt"
-            faults.append(f"{first} is missing" + (f" ({len(lost)} of {world} ranks)" if len(lost) > 1 else ""))
-    return faults
-
-
-def _told(folder: Folder, tag: str, names: tuple[str, ...]) -> Mapping[str, object]:
-    """What rank 0's model state says of the world it was written by; {} where it does not tell."""
-    name = next((name for name in names if _MODEL.fullmatch(name) or _ZERO_MODEL.fullmatch(name)), None)
-    if name is None:
-        return {}
-    path = f"{tag}/{name}"
-    try:
-        pickle = integrity.pickle_of(folder.listing, folder.at(path), folder.tree[path].size)
-    except OSError:
-        return {}
-    return integrity.values(pickle, ("dp_world_size", "mp_world_size", "lr_scheduler", "optimizer", "global_steps"))
+    return Part(state=frozenset({State.SCHEDULER}))
 
 
 # ------------------------------------------------------------------------------------------------ FSDP, XLA, SageMaker
