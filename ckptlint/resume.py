@@ -7,7 +7,7 @@ which edits. Nothing is deleted. Planning and applying again changes nothing.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -109,7 +109,7 @@ def plan(target: str, environment: Mapping[str, str], *, save_dir: str | None = 
     )
 
 
-def carry_out(decided: Plan, again: object) -> Plan:
+def carry_out(decided: Plan, again: Callable[[], Plan]) -> Plan:
     """Write a plan. ``again`` makes a new plan where the file was changed in between; the plan that was written comes back.
 
     Raises:
@@ -122,7 +122,7 @@ def carry_out(decided: Plan, again: object) -> Plan:
         try:
             replace_file(Path(decided.target), decided.after, expected=decided.before)
         except ChangedMeanwhile:
-            decided = again()  # type: ignore[operator]
+            decided = again()
             continue
         return decided
     raise CannotPlan(f"{decided.target}: other processes keep changing the file; run again when they are done")

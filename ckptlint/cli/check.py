@@ -16,6 +16,7 @@ from ckptlint.discovery import Trouble
 from ckptlint.linter import FileReport, Linter, Result
 from ckptlint.reports import FORMATS, renderer
 from ckptlint.reports import text as text_report
+from ckptlint.reports.diff import unified
 from ckptlint.reports.terminal import Colours
 from ckptlint.rule import Diagnostic, UnknownRule
 from ckptlint.rule import select as selected
@@ -298,15 +299,5 @@ def diff(linter: Linter, result: Result, *, unsafe: bool) -> str:
     for report in result.reports:
         repaired = _repaired(linter, report, unsafe=unsafe)
         if repaired is not None and repaired.file.data != report.file.data:
-            pieces += unified(report.file.path, report.file.text.text, repaired.file.text.text)
+            pieces.append(unified(report.file.path, report.file.text.text, repaired.file.text.text))
     return "".join(pieces)
-
-
-def unified(path: str, before: str, after: str) -> Iterator[str]:
-    """A unified diff that ``patch`` takes: lines end at newlines only, and a missing last one is marked."""
-    import difflib
-
-    lines = [text.split("\n") for text in (before, after)]
-    old, new = ([f"{line}\n" for line in text[:-1]] + ([text[-1]] if text[-1] else []) for text in lines)
-    for line in difflib.unified_diff(old, new, path, path):
-        yield line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n"
