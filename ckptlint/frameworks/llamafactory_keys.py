@@ -1,8 +1,9 @@
 """The keys of LLaMA-Factory's configurations, by release.
 
-Read from ``hparams/`` (v0) and ``v1/config/`` (v1) of the released wheels 0.8.3, 0.9.0, 0.9.1, 0.9.2, 0.9.3, 0.9.4 and 0.9.5, and of the
-repository at ff6d4d12, whose version 0.9.6.dev0 stands here as 0.9.6. A v0 training configuration takes LLaMA-Factory's own keys
-(``V0_KEYS``) and those of transformers' ``Seq2SeqTrainingArguments`` (``trainer_keys``); ``hparams/parser.py`` refuses any other.
+Read from ``hparams/`` (v0) and ``v1/config/`` (v1) of the released wheels 0.8.3, 0.9.0, 0.9.1, 0.9.2, 0.9.3, 0.9.4 and 0.9.5,
+and of the repository at ff6d4d12, whose version 0.9.6.dev0 stands here as 0.9.6. A v0 training configuration takes
+LLaMA-Factory's own keys (``V0_KEYS``) and those of transformers' ``Seq2SeqTrainingArguments`` (``trainer_keys``);
+``hparams/parser.py`` refuses any other.
 """
 
 from __future__ import annotations
@@ -96,7 +97,7 @@ TRAIN_KEYS: Mapping[str, Lifetime] = by_name(
     }
 )
 
-# MegatronBridgeArguments: keys of a training configuration that is started with USE_MEGATRON_BRIDGE=1 (parser.py get_train_args).
+# MegatronBridgeArguments: keys of a configuration that is started with USE_MEGATRON_BRIDGE=1 (parser.py get_train_args).
 BRIDGE_KEYS: Mapping[str, Lifetime] = by_name(
     {
         Lifetime(since="0.9.6"): """
@@ -134,10 +135,10 @@ MCA_KEYS: Mapping[str, Lifetime] = by_name(
     }
 )
 
-# kt_config: a field that KTransformers' build of transformers adds to its TrainingArguments (examples/ktransformers/train_lora).
+# kt_config: a field that KTransformers' build of transformers adds to TrainingArguments (examples/ktransformers/train_lora).
 KTRANSFORMERS_KEYS: Mapping[str, Lifetime] = by_name({Lifetime(since="0.9.5"): "kt_config"})
 
-# EvaluationArguments: keys of `llamafactory-cli eval`, which no training configuration takes (but `seed`, which is the Trainer's too).
+# EvaluationArguments: keys of `llamafactory-cli eval`; of these a training configuration takes `seed` alone, as the Trainer's.
 EVAL_KEYS: Mapping[str, Lifetime] = by_name({ALWAYS: "batch_size download_mode lang n_shot save_dir seed task task_dir"})
 
 # LLaMA-Factory's own keys of a v0 training configuration, under any of its backends.
@@ -182,9 +183,9 @@ class Transformers:
     assumed: str
 
 
-# Requires-Dist of the wheels (pyproject.toml at ff6d4d12), which extras/misc.py check_dependencies checks again at every start unless
-# DISABLE_VERSION_CHECK is set; single releases that they exclude are left out here. Assumed: the newest allowed. 0.8.3 sets no upper end;
-# the newest on its day (wheel of 2024-07-18) was 4.42.4.
+# Requires-Dist of the wheels (pyproject.toml at ff6d4d12), which extras/misc.py check_dependencies checks again at every start
+# unless DISABLE_VERSION_CHECK is set; single releases that they exclude are left out here. Assumed: the newest allowed. 0.8.3
+# sets no upper end; the newest on its day (wheel of 2024-07-18) was 4.42.4.
 TRANSFORMERS: Mapping[str, Transformers] = {
     "0.8.3": Transformers("4.41.2", None, "4.42.4"),
     "0.9.0": Transformers("4.41.2", "4.45.0", "4.45.0"),
@@ -230,7 +231,7 @@ V0_CHECKPOINT_KEYS: tuple[Key, ...] = (
         FLAG,
         False,
         since="0.9.4",
-        note="hparams/training_args.py; before 0.9.4 it is the Trainer's. True switches get_train_args' search for a checkpoint off",
+        note="hparams/training_args.py; before 0.9.4 it is the Trainer's. True: get_train_args does not look for a checkpoint",
     ),
     Key("stage", kinds("str"), "sft", choices=_STAGES, note="hparams/finetuning_args.py; " + _TUNER),
     Key(
@@ -259,7 +260,7 @@ V0_CHECKPOINT_KEYS: tuple[Key, ...] = (
         "adapter_name_or_path",
         kinds("str", "null"),
         None,
-        note="hparams/model_args.py __post_init__: split at commas, so a list raises AttributeError; weights only (model/adapter.py)",
+        note="hparams/model_args.py __post_init__ splits at commas, a list is an AttributeError; weights only",
     ),
     Key(
         "create_new_adapter",
@@ -374,7 +375,7 @@ V1_CHECKPOINT_KEYS: tuple[Key, ...] = (
         None,
         since="0.9.5",
         unit=Unit.EPOCH,
-        note="overrides save_steps (core/base_trainer.py __init__); refused with batching_strategy dynamic_batching",
+        note="overrides save_steps, at least every step, so 0 too (core/base_trainer.py __init__); not with dynamic_batching",
     ),
     Key("save_ckpt_as_hf", FLAG, False, since="0.9.5", note="adds hf_model/ to a checkpoint"),
     Key("save_total_limit", kinds("int", "null"), None, since="0.9.5", note="core/utils/checkpoint.py; None: all stay"),

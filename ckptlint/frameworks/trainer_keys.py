@@ -1,10 +1,10 @@
 """The fields of transformers' ``TrainingArguments`` and ``Seq2SeqTrainingArguments``, by release.
 
-Read from ``training_args.py`` and ``training_args_seq2seq.py`` of the released wheels 4.36.2, 4.37.2, 4.38.2, 4.39.3, 4.40.2,
-4.41.2, 4.42.4, 4.43.4, 4.44.2, 4.45.2, 4.46.1, 4.46.3, 4.47.1, 4.48.3, 4.49.0, 4.50.3, 4.51.3, 4.52.4, 4.53.3, 4.55.4, 4.56.2, 4.57.1,
-5.0.0, 5.1.0, 5.2.0, 5.4.0, 5.5.0, 5.6.0, 5.6.2, 5.8.0, 5.12.0, 5.13.0, 5.14.0, 5.15.0, 5.18.0, 5.20.0, 5.22.0, 5.23.0 and 5.24.0.
-``since`` is the first of them with a field, ``until`` the first without, both written without the patch number, because patches were
-not seen to take a field away (one came with a patch: average_tokens_across_devices, after 4.46.1).
+Read from ``training_args.py`` and ``training_args_seq2seq.py`` of the released wheels 4.36.2, 4.37.2, 4.38.2, 4.39.3,
+4.40.2, 4.41.2, 4.42.4, 4.43.4, 4.44.2, 4.45.2, 4.46.1, 4.46.3, 4.47.1, 4.48.3, 4.49.0, 4.50.3, 4.51.3, 4.52.4, 4.53.3, 4.55.4,
+4.56.2, 4.57.1, 5.0.0, 5.1.0, 5.2.0, 5.4.0, 5.5.0, 5.6.0, 5.6.2, 5.8.0, 5.12.0, 5.13.0, 5.14.0, 5.15.0, 5.18.0, 5.20.0, 5.22.0,
+5.23.0 and 5.24.0. ``since`` is the first of them with a field, ``until`` the first without, both written without the patch
+number: no patch was seen to take a field away (one added one: average_tokens_across_devices came after 4.46.1).
 """
 
 from __future__ import annotations
@@ -108,8 +108,8 @@ RANDOM = NoDefault.RANDOM
 class Key:
     """One setting that bears on checkpoints, as it is in the releases from ``since`` up to, without, ``until``.
 
-    ``kinds`` are the kinds of YAML values that work (``HfArgumentParser.parse_dict`` converts nothing), ``choices`` the only strings
-    that do (() for any), ``unit`` what a number counts. ``note`` says where the facts come from and what to know.
+    ``kinds`` are the kinds of YAML values that work (``HfArgumentParser.parse_dict`` converts nothing), ``choices`` the only
+    strings that do (() for any), ``unit`` what a number counts. ``note`` says where the facts come from and what to know.
     """
 
     name: str
@@ -143,7 +143,7 @@ def kinds(*names: Kind) -> frozenset[Kind]:
     return frozenset(names)
 
 
-# The dataclasses store what YAML gave and later test its truth: null and numbers work, a string is true even if it says "false".
+# The dataclasses keep what YAML gave and test its truth later: null and numbers work, a string is true even if it says "false".
 FLAG = kinds("bool", "int", "null")
 # Compared with numbers, so a string raises TypeError (seen with 5.24.0); a bool counts as 0 or 1, which nobody means.
 NUMBER = kinds("int", "float")
@@ -176,7 +176,7 @@ TRAINER_CHECKPOINT_KEYS: tuple[Key, ...] = (
         "steps",
         until="4.47",
         choices=("no", "steps", "epoch"),
-        note="__post_init__: IntervalStrategy(value) raises ValueError on anything else, so on a bare `no`, which YAML reads as false",
+        note="__post_init__: IntervalStrategy(value) raises ValueError on all else, so on a bare `no` (false)",
     ),
     Key(
         "save_strategy",
@@ -216,7 +216,7 @@ TRAINER_CHECKPOINT_KEYS: tuple[Key, ...] = (
         "load_best_model_at_end",
         FLAG,
         False,
-        note="__post_init__: save and eval strategy must be equal, save_steps a multiple of eval_steps, unless save_strategy is `best`",
+        note="__post_init__: save and eval strategy equal, save_steps a multiple of eval_steps, unless save_strategy is `best`",
     ),
     Key("metric_for_best_model", kinds("str", "null"), None, note="__post_init__: `loss` where load_best_model_at_end is set"),
     Key("greater_is_better", FLAG, None, note="__post_init__: derived from metric_for_best_model where None"),
@@ -283,17 +283,17 @@ TRAINER_CHECKPOINT_KEYS: tuple[Key, ...] = (
     ),
     Key(
         "fsdp",
-        kinds("str", "list", "bool", "null"),
+        kinds("str", "list", "bool"),
         "",
         until="4.57",
-        note="options in one string or a list, default empty up to 4.56.2; __post_init__: true is full_shard",
+        note="options in one string or a list; __post_init__: true is full_shard, None raises TypeError up to 4.56.2",
     ),
     Key(
         "fsdp",
         kinds("str", "list", "bool", "null"),
         None,
         since="4.57",
-        note="default None since 4.57.1; since 5.12.0 a mere switch",
+        note="default None since 4.57.1, a mere switch since 5.12.0; false raises TypeError in 4.57.1",
     ),
     Key("fsdp_config", kinds("str", "map", "null"), None, note="a path or the configuration itself (_VALID_DICT_FIELDS)"),
     # copies elsewhere
