@@ -118,7 +118,7 @@ def test_the_installed_linter_checks_the_sample(environment: Path, tmp_path: Pat
         check=False,
     )
     assert (done.returncode, done.stderr) == (1, "")
-    assert "llama3_lora_sft.yaml:12:" in done.stdout
+    assert "llama3_lora_sft.yaml:13:" in done.stdout
     assert "resume-disabled" in done.stdout
 
 
