@@ -10,6 +10,8 @@ from ckptlint.run import NEVER, Amount, Changing, Choice, Opaque, PathExpr, Plac
 
 
 class Kind(str, Enum):
+    """The five answers."""
+
     EXACT = "exact"
     LOSING = "losing"
     RESTARTS = "restarts"
@@ -19,6 +21,8 @@ class Kind(str, Enum):
 
 @dataclass(frozen=True)
 class Outcome:
+    """One answer, and one line of words for it."""
+
     kind: Kind
     text: str
 

@@ -26,9 +26,9 @@ class Pin:
 class SaveRoot:
     """A directory to look for a run's checkpoints in.
 
-    ``path`` is how the file names it (in the author's style, for what a pin writes), ``directory`` the same with ``~`` and variables
-    replaced; a relative one is relative to the launch's working directory. ``edits`` is what the file needs so that the framework
-    uses that very directory. ``only``: of this directory nothing but that checkpoint is meant.
+    ``path`` is how the file names it (in the author's style, for what a pin writes), ``directory`` the same with ``~`` and
+    variables replaced; a relative one is relative to the launch's working directory. ``edits`` is what the file needs so that the
+    framework uses that very directory. ``only``: of this directory nothing but that checkpoint is meant.
     """
 
     path: str
@@ -45,8 +45,8 @@ class SaveRoot:
 class PinRequest:
     """What a plan has decided, and what lies on disk.
 
-    ``chosen`` is below ``root``; None: nothing complete exists, and ``root`` is the directory the run saves into. ``found`` is what
-    was looked at there, newest first; ``files`` are the names of the files in the directory itself.
+    ``chosen`` is below ``root``; None: nothing complete exists, and ``root`` is the directory the run saves into. ``found`` is
+    what was looked at there, newest first; ``files`` are the names of the files in the directory itself.
     """
 
     root: SaveRoot

@@ -1,7 +1,8 @@
 """LLaMA-Factory, the normal trainer (``llamafactory-cli train run.yaml``).
 
-Sources: LLaMA-Factory at ff6d4d12 (0.9.6.dev0) and the wheels 0.8.3, 0.9.1, 0.9.3, 0.9.5: ``hparams/parser.py`` (``get_train_args``
-is the whole resume logic), ``hparams/training_args.py``, ``train/*/workflow.py``. What the Trainer underneath does is in ``trainer.py``.
+Sources: LLaMA-Factory at ff6d4d12 (0.9.6.dev0) and the wheels 0.8.3, 0.9.1, 0.9.3, 0.9.5: ``hparams/parser.py``
+(``get_train_args`` is the whole resume logic), ``hparams/training_args.py``, ``train/*/workflow.py``. What the Trainer underneath
+does is in ``trainer.py``.
 """
 
 from __future__ import annotations
@@ -119,8 +120,8 @@ def _refuse_what_the_loader_refuses(file: SourceFile, release: Release) -> None:
     root = documents[0].root
     if isinstance(root, YamlMapping) and root.duplicates and not release.before("0.9.4"):
         first, again = root.duplicates[0]
-        problem = f"the key `{again.name}` stands twice (first at line {first.key.span.line}), and {TITLE} {release.text} refuses the file"
-        raise SourceError(again.key.span, problem, "remove one of them")
+        twice = f"the key `{again.name}` stands twice (first at line {first.key.span.line})"
+        raise SourceError(again.key.span, f"{twice}, and {TITLE} {release.text} refuses the file", "remove one of them")
 
 
 class _Reader:
@@ -232,7 +233,7 @@ class _Reader:
         return f"with `{self.resume}`" if self.resume.written else "without `resume_from_checkpoint`"
 
     def _obstacles(self) -> Iterator[Obstacle]:
-        """hparams/parser.py resets the key for rm and ppo with full or freeze; ppo raises; an rm adapter's folder cannot be read back."""
+        """What get_train_args and the stages' own trainers do: reset the key, raise, or fail to read back what they wrote."""
         stage, method = self.stage.value, self.method.value
         if stage not in ("rm", "ppo"):
             return
@@ -251,7 +252,8 @@ class _Reader:
         elif not self.settings.value("deepspeed"):
             yield Obstacle(
                 self.stage,
-                "a start that finds a reward-model checkpoint stops: `Can't find a checkpoint index` (its weights are renamed after saving)",
+                "a start that finds a reward-model checkpoint stops with `Can't find a checkpoint index`, because its weights are "
+                "renamed after saving",
                 "name its weights in adapter_name_or_path and use a new output_dir for each attempt",
             )
 
@@ -280,7 +282,7 @@ class _Reader:
         return None
 
     def _warm_starts(self) -> Iterator[WarmStart]:
-        """Weights of this run's own checkpoints under a key that loads weights and nothing else (model/adapter.py, model/loader.py)."""
+        """Weights of this run's own checkpoints under a key that loads nothing else (model/adapter.py, model/loader.py)."""
         if isinstance(self.resume.value, str) or not isinstance(self.output_dir.value, str):
             return
         for name in ("adapter_name_or_path", "model_name_or_path"):

@@ -1,7 +1,7 @@
 """LLaMA-Factory's new trainer (``USE_V1=1 llamafactory-cli train run.yaml``).
 
-Sources: LLaMA-Factory at ff6d4d12, ``v1/config/training_args.py`` (keys and defaults), ``v1/core/base_trainer.py`` (when it saves),
-``v1/core/utils/checkpoint.py`` (how it resumes).
+Sources: LLaMA-Factory at ff6d4d12, ``v1/config/training_args.py`` (keys and defaults), ``v1/core/base_trainer.py`` (when it
+saves), ``v1/core/utils/checkpoint.py`` (how it resumes).
 """
 
 from __future__ import annotations

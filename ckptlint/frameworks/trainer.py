@@ -107,6 +107,7 @@ def retention(settings: Settings) -> Retention:
 
 
 def missing_state(settings: Settings) -> Iterator[Missing]:
+    """What ``save_only_model`` leaves out of the checkpoints."""
     only_model = settings.setting("save_only_model")
     if only_model.value is True:
         for state in (State.OPTIMIZER, State.SCHEDULER, State.RNG):
@@ -153,7 +154,7 @@ def _misread(setting: Setting, key: Key, title: str) -> Refusal | None:
 
 def _no_number(setting: Setting, key: Key, title: str) -> Refusal | None:
     value = setting.value
-    if isinstance(value, bool) or isinstance(value, (list, dict)):
+    if isinstance(value, (bool, list, dict)):
         return None
     if isinstance(value, float):
         effect = f"{shown(value)} is no whole number, and {title} stops with a TypeError"
