@@ -207,13 +207,13 @@ def _settings(file: _File, table: object, root: str) -> Settings:
             raise file.error(key, _unknown_key(key))
 
     class Keys(msgspec.Struct, rename="kebab", forbid_unknown_fields=True):
-        select: list[str] = ["ALL"]
-        ignore: list[str] = []
-        extend_select: list[str] = []
-        per_file_ignores: dict[str, list[str]] = {}
-        exclude: list[str] = []
-        durable_paths: list[str] = []
-        ephemeral_paths: list[str] = []
+        select: tuple[str, ...] = ("ALL",)
+        ignore: tuple[str, ...] = ()
+        extend_select: tuple[str, ...] = ()
+        per_file_ignores: dict[str, tuple[str, ...]] = {}
+        exclude: tuple[str, ...] = ()
+        durable_paths: tuple[str, ...] = ()
+        ephemeral_paths: tuple[str, ...] = ()
 
     try:
         keys = msgspec.convert(table, Keys)
@@ -226,13 +226,13 @@ def _settings(file: _File, table: object, root: str) -> Settings:
     return Settings(
         path=file.path,
         root=root,
-        select=tuple(keys.select),
-        ignore=tuple(keys.ignore),
-        extend_select=tuple(keys.extend_select),
-        per_file_ignores=tuple((glob, tuple(words)) for glob, words in keys.per_file_ignores.items()),
-        exclude=tuple(keys.exclude),
-        durable_paths=tuple(keys.durable_paths),
-        ephemeral_paths=tuple(keys.ephemeral_paths),
+        select=keys.select,
+        ignore=keys.ignore,
+        extend_select=keys.extend_select,
+        per_file_ignores=tuple(keys.per_file_ignores.items()),
+        exclude=keys.exclude,
+        durable_paths=keys.durable_paths,
+        ephemeral_paths=keys.ephemeral_paths,
     )
 
 

@@ -1,0 +1,1 @@
+"""A rule pack for tests; it is installed where a test asks for it."""
