@@ -144,9 +144,9 @@ class Linter:
         reports = tuple(self._report(reading) for reading in readings)
         return Result(reports, tuple(trouble for report in reports for trouble in report.troubles))
 
-    def check_file(self, file: SourceFile) -> FileReport:
+    def check_file(self, file: SourceFile, *, named: bool = True) -> FileReport:
         """Check one text again, beside the neighbours of the last check."""
-        return self._report(read_file(file, self.frameworks, named=True))
+        return self._report(read_file(file, self.frameworks, named=named))
 
     def _report(self, reading: Reading) -> FileReport:
         settings = self._settings.of(Path(reading.file.path).parent)
@@ -292,7 +292,7 @@ def _save_directories(runs: Iterable[Run]) -> dict[str, tuple[str, ...]]:
     for run in runs:
         for directory in _directories(run):
             found[directory].append(_label(run))
-    return {directory: tuple(labels) for directory, labels in found.items() if len(labels) > 1}
+    return {directory: tuple(labels) for directory, labels in found.items()}
 
 
 def _directories(run: Run) -> set[str]:
