@@ -42,7 +42,7 @@ def _deciding(run: Run) -> Iterator[Outcome]:
 
 
 def _does_not_start(run: Run) -> Iterator[Outcome]:
-    for refusal in run.refusals:
+    for refusal in (refusal for refusal in run.refusals if refusal.stops):
         yield Outcome(Kind.CANNOT, f"does not start: `{refusal.setting}` is refused")
     for misfit in run.misfits:
         yield Outcome(Kind.CANNOT, f"does not start: `{misfit.setting}` names no checkpoint")
@@ -72,6 +72,8 @@ def _nothing_saved(write: Write, run: Run) -> str:
         return (
             "the only checkpoint is written when training ends" if interval.at_end is True else "no checkpoint is ever written"
         )
+    if write.retention.keep == 0:
+        return f"with `{write.retention.setting}` no checkpoint is kept"
     if interval.as_long_as(run.length):
         return f"the first checkpoint comes after {interval.every}, and the run ends after {run.length}"
     return ""

@@ -126,6 +126,16 @@ def setting_to(setting: Setting, value: object, *, safe: bool) -> Fix | None:
     return Fix(title, edits, Applicability.SAFE if safe else Applicability.UNSAFE)
 
 
+def settings_to(changes: Iterable[tuple[Setting, object]], *, safe: bool) -> Fix | None:
+    """The fix that gives several settings other values; None where there is nothing to change, or one cannot be changed."""
+    fixes = [setting_to(setting, value, safe=safe) for setting, value in changes]
+    if not fixes or None in fixes:
+        return None
+    whole = [fix for fix in fixes if fix is not None]
+    title = " and ".join(fix.title for fix in whole)
+    return Fix(title, tuple(edit for fix in whole for edit in fix.edits), whole[0].applicability)
+
+
 class UnknownRule(Exception):
     """Somebody named a rule that does not exist. Carries a suggestion."""
 

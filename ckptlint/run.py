@@ -6,6 +6,7 @@ framework. ``Unknown`` stands wherever the analysis cannot see; a rule about an 
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -178,7 +179,7 @@ _PARTS = re.compile(
     |\$\{(?P<braced>[A-Za-z_]\w*)(?::?-(?P<default>[^}]*))?\}
     |\$(?P<bare>[A-Za-z_]\w*)
     |(?P<computed>\$\{[^}]*\}|\$\([^)]*\)|`[^`]*`)
-    |(?P<placeholder><[^<>/]*[A-Za-z][^<>/]*>|\{\{[^{}]*\}\}|/?path/to(?:/[\w.-]+)*|/?path_to_[\w.-]+
+    |(?P<placeholder><[^<>/]*[A-Za-z][^<>/]*>|\{\{[^{}]*\}\}|/?\bpath/to\b(?:/[\w.-]+)*|/?\bpath[_-]to[_-][\w.-]+
         |\b(?:YOUR|your)[_-][\w.-]+|\bYOUR\b|/x{3,}(?=/|$)|^x{3,}(?=/|$))""",
     re.X,
 )
@@ -229,6 +230,12 @@ class PathExpr:
         return self.parts[0].text if self.parts and isinstance(self.parts[0], Literal) else ""
 
     @property
+    def known_directory(self) -> str:
+        """The innermost directory that surely holds the path, without ``..``: ``/tmp`` for ``/tmp/run_$USER``; may be empty."""
+        head = self.head if len(self.parts) <= 1 else self.head.rpartition("/")[0]
+        return head if "://" in head else _plain(head)
+
+    @property
     def absolute(self) -> bool | None:
         """None: it begins with something open."""
         if not self.head:
@@ -270,6 +277,8 @@ def _part(match: re.Match[str], expanded: bool) -> Part:
     if match["braced"] or match["bare"]:
         return Variable(text, match["braced"] or match["bare"], match["default"], expanded)
     if match["computed"]:
+        if not expanded:
+            return Placeholder(text)
         if re.search(r"now:|date|time|uuid|random|pid|\$\$", text, re.I):
             return Changing(text, "time or a random value")
         return Opaque(text, "computed")
@@ -280,6 +289,23 @@ def inside(path: str, root: str) -> bool:
     """Whether a path is ``root`` or lies below it, by its text alone."""
     path, root = path.rstrip("/"), root.rstrip("/")
     return path == root or path.startswith(root + "/")
+
+
+def same_directory(path: str, other: str) -> bool:
+    """Whether two texts surely name one directory.
+
+    ``/work/saves/a/sft`` and ``saves/a/sft`` do, for a launch in ``/work``: an absolute path that ends with all of a relative one
+    of at least two parts is taken for the same.
+    """
+    path, other = _plain(path), _plain(other)
+    short, long = sorted((path, other), key=len)
+    if path == other or short.startswith(("/", "~", "..")) or not long.startswith(("/", "~")):
+        return path == other
+    return "/" in short and long.endswith("/" + short)
+
+
+def _plain(path: str) -> str:
+    return posixpath.normpath(path).removeprefix("./") if path else path
 
 
 # ------------------------------------------------------------------------------------------------ saving
@@ -298,7 +324,8 @@ NEVER = Never.NEVER
 class Interval:
     """How often a checkpoint is written. ``every`` NEVER: not while training; ``at_end``: once more when it ends.
 
-    ``setting`` decides; ``disabled`` means that the value, not the absence of one, says never.
+    ``setting`` decides; ``disabled`` means that the value, not the absence of one, says never. ``repair`` is what to write so
+    that checkpoints come while the run trains; () where that is not known.
     """
 
     every: Fact[Amount | Never]
@@ -306,10 +333,11 @@ class Interval:
     setting: Setting
     disabled: bool = False
     why: str = ""
+    repair: tuple[tuple[Setting, object], ...] = ()
 
     def as_long_as(self, length: Fact[Amount]) -> bool:
         """Whether the first save comes no sooner than the end of a run of this length; False where that is not known."""
-        if isinstance(self.every, Unknown) or isinstance(self.every, Never):
+        if isinstance(self.every, (Unknown, Never)):
             return False
         if self.every.unit is Unit.FRACTION:
             return self.every.value >= 1
@@ -318,7 +346,7 @@ class Interval:
 
 @dataclass(frozen=True)
 class Retention:
-    """How many checkpoints stay. ``keep`` None: all. ``keeps_best``: the best one stays besides."""
+    """How many checkpoints stay. ``keep`` None: all, 0: none. ``keeps_best``: the best one stays besides."""
 
     keep: Fact[int | None]
     setting: Setting
@@ -328,11 +356,15 @@ class Retention:
 
 @dataclass(frozen=True)
 class Missing:
-    """A kind of state that a checkpoint will not hold, and the setting that decides so."""
+    """A kind of state that a checkpoint will not hold, and the setting that decides so.
+
+    ``effect``: what a restart from such a checkpoint does, where it is worse than going on without that state.
+    """
 
     state: State
     setting: Setting
     safe_value: object = None
+    effect: str = ""
 
 
 @dataclass(frozen=True)
@@ -391,6 +423,8 @@ class WarmStart:
 
     setting: Setting
     path: PathExpr
+    instead: str = ""
+    repair: tuple[tuple[Setting, object], ...] = ()  # what to write so that the start resumes
 
 
 @dataclass(frozen=True)
@@ -431,13 +465,14 @@ class Misfit:
 class Refusal:
     """A value that the framework refuses or takes for something else.
 
-    ``replacement`` is what was surely meant (written by a fix), None where that is open.
+    ``replacement`` is what was surely meant (written by a fix), None where that is open. ``stops``: the launch fails.
     """
 
     setting: Setting
     effect: str
     instead: str
     replacement: object = None
+    stops: bool = True
 
 
 @dataclass(frozen=True)

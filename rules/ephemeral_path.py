@@ -3,7 +3,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ckptlint.rule import Finding, Rule, Severity
-from ckptlint.run import PathExpr, Run, at, inside
+from ckptlint.run import PathExpr, Placeholder, Run, at, inside
 
 # Directories that die with the container or the node's power.
 EPHEMERAL = ("/tmp", "/var/tmp", "/dev/shm", "/run")
@@ -46,7 +46,7 @@ class EphemeralPath(Rule):
     def check(self, run: Run) -> Iterator[Finding]:
         for write in run.writes:
             path = write.directory.path
-            if not isinstance(path, PathExpr) or not path.head:
+            if not isinstance(path, PathExpr) or not path.known_directory:
                 continue
             message, severity = _judge(path, run)
             if message:
@@ -54,15 +54,15 @@ class EphemeralPath(Rule):
 
 
 def _judge(path: PathExpr, run: Run) -> tuple[str, Severity | None]:
-    storage = run.storage
-    if any(inside(path.head, root) for root in storage.durable):
+    storage, directory = run.storage, path.known_directory
+    if any(inside(directory, root) for root in storage.durable):
         return "", None
     for root in (*EPHEMERAL, *storage.ephemeral):
-        if inside(path.head, root):
+        if inside(directory, root):
             return f"`{path}` lies below `{root}`, which dies with the container: a restart finds nothing there", None
-    if not storage.durable or "://" in path.head:
+    if not storage.durable or "://" in directory or any(path.of(Placeholder)):
         return "", None
-    roots = ", ".join(storage.durable)
-    if path.absolute:
-        return f"`{path}` lies outside the declared durable paths ({roots})", Severity.WARNING
-    return f"`{path}` is relative to where the job is started, outside the declared durable paths ({roots})", Severity.WARNING
+    roots = ", ".join(f"`{root}`" for root in storage.durable)
+    where = "lies outside" if path.absolute else "is relative to where the job is started, not below"
+    message = f"`{path}` {where} {roots}, declared to outlive a job: a restart may find nothing there"
+    return message, Severity.WARNING

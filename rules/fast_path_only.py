@@ -3,7 +3,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ckptlint.rule import Finding, Rule, Severity
-from ckptlint.run import PathExpr, Run, at
+from ckptlint.run import PathExpr, Run, Storage, at, inside
+
+# Directories that hold mounts and are none themselves: /mnt/fast is a fast disk, not a tier of a mount.
+NO_MOUNTS = frozenset({"mnt", "media", "home", "srv", "opt", "usr", "var", "scratch"})
 
 
 class FastPathOnly(Rule):
@@ -42,18 +45,23 @@ class FastPathOnly(Rule):
 
     def check(self, run: Run) -> Iterator[Finding]:
         paths = [write.directory.path for write in run.writes]
-        if not paths or not all(isinstance(path, PathExpr) and _is_fast(path) for path in paths):
+        if not paths or not all(isinstance(path, PathExpr) and _is_fast(path, run.storage) for path in paths):
             return
         for write in run.writes:
             path = write.directory.path
-            message = f"`{path}` is the platform's scratch tier, which is no place for the only copy; save below `{_durable(str(path))}`"
+            message = (
+                f"`{path}` is the platform's scratch tier, which does not outlive the job, and no place for the only copy; "
+                f"save below `{_durable(str(path))}`"
+            )
             yield Finding(at(write.directory.setting, run), message, Severity.INFO if run.short else None)
 
 
-def _is_fast(path: PathExpr) -> bool:
+def _is_fast(path: PathExpr, storage: Storage) -> bool:
     """The first directory below a mount at the root, as in /ckpts/fast/run."""
-    parts = str(path).split("/")
-    return len(parts) > 2 and parts[0] == "" and parts[2] == "fast"
+    parts = path.known_directory.split("/")
+    if len(parts) < 3 or parts[0] or parts[1] in NO_MOUNTS or parts[2] != "fast":
+        return False
+    return not any(inside(path.known_directory, root) for root in storage.durable)
 
 
 def _durable(path: str) -> str:

@@ -16,7 +16,8 @@ class IntervalTooLong(Rule):
 
     ## What it does
     Reports an interval that is not shorter than the run. Where the size of the model stands in its name, it also reports (as a
-    warning) an interval above the platform's advice: every 100 steps below 1 billion parameters, 500 up to 7, 1000 up to 70, 2000 above.
+    warning) an interval above what RunWhere advises: every 100 steps below 1 billion parameters, 500 below 7, 1000 below 70,
+    2000 from there on.
 
     ## Why it matters
     An interval of 2000 in a run of 1000 steps saves nothing before the end: a kill restarts the run at step 0. A long interval
@@ -43,7 +44,7 @@ class IntervalTooLong(Rule):
     ```
 
     ## Fix safety
-    Unsafe: more checkpoints cost time and disk space. The fix takes a tenth of the run, or the platform's advice.
+    Unsafe: more checkpoints cost time and disk space. The fix takes a tenth of the run, or the advice.
 
     ## References
     - RunWhere, checkpoint best practices: advice by model size
@@ -83,7 +84,10 @@ class IntervalTooLong(Rule):
         advice = next(steps for below, steps in ADVICE if size < below)
         if every.value <= advice or run.short:
             return
-        message = f"a kill loses up to {every}; for a model of {size:g} billion parameters the platform advises to save every {advice}"
+        message = (
+            f"a kill loses up to {every}: `{interval.setting}`; for a model of {size:g} billion parameters "
+            f"a save every {advice} is advised"
+        )
         yield Finding(at(interval.setting, run), message, Severity.WARNING, setting_to(interval.setting, advice, safe=False))
 
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ckptlint.rule import Finding, Rule, Severity
+from ckptlint.rule import Finding, Rule, Severity, settings_to
 from ckptlint.run import NEVER, Run, at
 
 
@@ -35,6 +35,9 @@ class NoSave(Rule):
     save_steps: 500
     ```
 
+    ## Fix safety
+    Unsafe: saving costs time and disk space, so the interval is yours to choose.
+
     ## References
     - transformers `TrainingArguments.save_strategy`; LLaMA-Factory v1 `TrainingArguments.save_steps`
     """
@@ -42,6 +45,7 @@ class NoSave(Rule):
     code = "CKP101"
     name = "no-save"
     severity = Severity.ERROR
+    fix = "unsafe"
 
     def check(self, run: Run) -> Iterator[Finding]:
         for write in run.writes:
@@ -51,4 +55,5 @@ class NoSave(Rule):
             why = f" ({interval.why})" if interval.why else ""
             cause = f"with `{interval.setting}`" if interval.setting.written else f"without `{interval.setting.name}`"
             message = f"{cause} no checkpoint is written while the run trains{why}: a kill at any point restarts it at step 0"
-            yield Finding(at(interval.setting, run), message, Severity.INFO if run.short else None)
+            fix = settings_to(interval.repair, safe=False)
+            yield Finding(at(interval.setting, run), message, Severity.INFO if run.short else None, fix)

@@ -54,14 +54,15 @@ class PlaceholderPath(Rule):
 
 
 def _open_parts(path: PathExpr, setting: Setting, run: Run) -> Iterator[Finding]:
-    for part in path.of(Placeholder):
-        yield Finding(at(setting, run), f"`{setting.name}` still holds the placeholder `{part.text}`; write the real path")
+    placeholder = next(path.of(Placeholder), None)
+    if placeholder is not None:
+        message = f"`{setting.name}` still holds the placeholder `{placeholder.text}`; write the real path"
+        yield Finding(at(setting, run), message)
         return
-    for part in path.of(Variable):
-        if not part.expanded:
-            message = (
-                f"{run.title} does not replace `{part.text}`: it is taken for a folder of that very name; "
-                "write the path itself, or let `ckptlint resume` write the environment's value before the launch"
-            )
-            yield Finding(at(setting, run), message)
-            return
+    variable = next((part for part in path.of(Variable) if not part.expanded), None)
+    if variable is not None:
+        message = (
+            f"{run.title} does not replace `{variable.text}`: it is taken for a folder of that very name; "
+            "write the path itself, or let `ckptlint resume` write the environment's value before the launch"
+        )
+        yield Finding(at(setting, run), message)

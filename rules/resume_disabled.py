@@ -52,9 +52,15 @@ class ResumeDisabled(Rule):
         for switch in run.switches:
             message = f"{switch.effect}; {switch.advice}" if switch.advice else switch.effect
             if run.neighbours and switch.loses != {State.DATA}:
-                message += f" (give it a directory of its own first: {', '.join(run.neighbours)} saves there too)"
+                message += f" (give it a directory of its own first: {_named(run.neighbours)} saves there too)"
             fix = setting_to(switch.setting, switch.off, safe=switch.safe and not run.neighbours)
             yield Finding(at(switch.setting, run), message, _severity(run, switch.loses), fix)
+
+
+def _named(neighbours: tuple[str, ...]) -> str:
+    """One of them by name, and how many more."""
+    more = len(neighbours) - 1
+    return neighbours[0] + (f" (and {more} more)" if more else "")
 
 
 def _severity(run: Run, loses: frozenset[State]) -> Severity | None:

@@ -2,11 +2,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ckptlint.rule import Finding, Rule, Severity, setting_to
+from ckptlint.rule import Finding, Rule, Severity, settings_to
 from ckptlint.run import NEVER, Run, at
-
-# The interval that most training frameworks take by default (transformers, LLaMA-Factory, ms-swift: 500 steps).
-USUAL_INTERVAL = 500
 
 
 class SaveIntervalDisabled(Rule):
@@ -37,7 +34,8 @@ class SaveIntervalDisabled(Rule):
     ```
 
     ## Fix safety
-    Unsafe: saving costs time and disk space, so the interval is yours to choose.
+    Unsafe: saving costs time and disk space, so the interval is yours to choose. The fix takes the framework's own default, or
+    a tenth of a run that is shorter.
 
     ## References
     - transformers `TrainingArguments.save_steps`; verl `trainer.save_freq`
@@ -55,5 +53,5 @@ class SaveIntervalDisabled(Rule):
                 continue
             end = "nothing is saved before the run ends" if interval.at_end is True else "nothing is ever saved"
             message = f"`{interval.setting}` means never, so {end}: a kill restarts the run at step 0"
-            fix = setting_to(interval.setting, USUAL_INTERVAL, safe=False)
+            fix = settings_to(interval.repair, safe=False)
             yield Finding(at(interval.setting, run), message, Severity.INFO if run.short else None, fix)

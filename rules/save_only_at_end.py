@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ckptlint.rule import Finding, Rule, Severity
+from ckptlint.rule import Finding, Rule, Severity, settings_to
 from ckptlint.run import Amount, Run, Unit, at
 
 
@@ -36,6 +36,9 @@ class SaveOnlyAtEnd(Rule):
     num_train_epochs: 1.0
     ```
 
+    ## Fix safety
+    Unsafe: more checkpoints cost time and disk space.
+
     ## References
     - transformers `TrainingArguments.save_strategy`
     """
@@ -43,6 +46,7 @@ class SaveOnlyAtEnd(Rule):
     code = "CKP103"
     name = "save-only-at-end"
     severity = Severity.WARNING
+    fix = "unsafe"
 
     def check(self, run: Run) -> Iterator[Finding]:
         for write in run.writes:
@@ -51,7 +55,8 @@ class SaveOnlyAtEnd(Rule):
                 continue
             if run.length.unit is Unit.EPOCH and every.value == run.length.value:
                 message = (
-                    f"the only checkpoint is written when the run ends (every {every}, for {run.length}): "
+                    f"`{write.interval.setting}` with `{run.length_setting}` writes the only checkpoint when the run ends: "
                     "a kill before that restarts it at step 0; save by steps instead"
                 )
-                yield Finding(at(write.interval.setting, run), message, Severity.INFO if run.short else None)
+                fix = settings_to(write.interval.repair, safe=False)
+                yield Finding(at(write.interval.setting, run), message, Severity.INFO if run.short else None, fix)

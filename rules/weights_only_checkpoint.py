@@ -3,7 +3,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ckptlint.rule import Finding, Rule, Severity, setting_to
-from ckptlint.run import Missing, Run, State, Write, at
+from ckptlint.run import Missing, Run, State, Write, at, shown
 
 
 class WeightsOnlyCheckpoint(Rule):
@@ -14,8 +14,8 @@ class WeightsOnlyCheckpoint(Rule):
     framework does not save (layer-wise GaLore and APOLLO, BAdam).
 
     ## Why it matters
-    A restart begins with an empty optimizer and, where the schedule is left out too, at the first learning rate; under DeepSpeed
-    it stops with an error.
+    A restart begins with an empty optimizer and, where the schedule is left out too, at the first learning rate; under
+    DeepSpeed it stops with an error.
 
     ## Example
     ```yaml title=train.yaml
@@ -56,8 +56,14 @@ class WeightsOnlyCheckpoint(Rule):
 
 def _finding(missing: Missing, write: Write, run: Run) -> Finding:
     lost = [other.state.value for other in write.missing if other.setting is missing.setting]
-    message = f"with `{missing.setting}` the checkpoints hold no {', '.join(lost)}: a restart loses them"
+    effect = missing.effect or "a restart goes on without"
+    message = f"with `{missing.setting}` the checkpoints hold no {_listed(lost)}: {effect}"
     if missing.safe_value is None:
         return Finding(at(missing.setting, run), message, Severity.INFO if run.short else Severity.WARNING)
     fix = setting_to(missing.setting, missing.safe_value, safe=True)
-    return Finding(at(missing.setting, run), message, Severity.INFO if run.short else None, fix)
+    advice = f"; set it to {shown(missing.safe_value)}"
+    return Finding(at(missing.setting, run), message + advice, Severity.INFO if run.short else None, fix)
+
+
+def _listed(words: list[str]) -> str:
+    return " or ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)

@@ -36,7 +36,7 @@ from ckptlint.run import (
     Variable,
     WarmStart,
     Write,
-    inside,
+    same_directory,
     shown,
 )
 from ckptlint.source.file import SourceFile
@@ -274,7 +274,7 @@ class _Reader:
             return Misfit(self.resume, f"{TITLE} takes the word for a folder's name", instead)
         if re.fullmatch(r"\d+", value):
             return Misfit(self.resume, f"a step number is no path: {TITLE} looks for a folder called `{value}`", instead)
-        if value.rstrip("/") == root:
+        if same_directory(value, root):
             return Misfit(self.resume, "this is the output directory, not one of the checkpoints in it", instead)
         name = value.rstrip("/").rpartition("/")[2]
         if name.startswith("tmp-checkpoint-"):
@@ -283,13 +283,22 @@ class _Reader:
 
     def _warm_starts(self) -> Iterator[WarmStart]:
         """Weights of this run's own checkpoints under a key that loads nothing else (model/adapter.py, model/loader.py)."""
-        if isinstance(self.resume.value, str) or not isinstance(self.output_dir.value, str):
+        if self.obstacles or isinstance(self.resume.value, str) or not isinstance(self.output_dir.value, str):
             return
-        for name in ("adapter_name_or_path", "model_name_or_path"):
-            setting = self.settings.setting(name)
+        adapter, model = self.settings.setting("adapter_name_or_path"), self.settings.setting("model_name_or_path")
+        guards = ((self.overwrite, False),) if self.overwrite.value is True else ()
+        switch = " and set `overwrite_output_dir` to false" if guards else ""
+        for setting, verb, repair in ((adapter, "remove it", ((adapter, None), *guards)), (model, "name the base model", ())):
             for value in str(setting.value or "").split(","):
-                if inside(value.strip(), self.output_dir.value):
-                    yield WarmStart(setting, PathExpr.of_text(value.strip(), expanded=False))
+                if self._is_own(value.strip()):
+                    instead = f"{verb}{switch}, and every start takes up the newest checkpoint"
+                    yield WarmStart(setting, PathExpr.of_text(value.strip(), expanded=False), instead, repair)
+
+    def _is_own(self, path: str) -> bool:
+        """Whether a path is the output directory or a checkpoint in it. Other things below it may be base models."""
+        parent, _, name = path.rstrip("/").rpartition("/")
+        root = str(self.output_dir.value)
+        return same_directory(path, root) or (bool(trainer.CHECKPOINT_NAME.fullmatch(name)) and same_directory(parent, root))
 
     # -------------------------------------------------------------------------------- what the parser refuses
 

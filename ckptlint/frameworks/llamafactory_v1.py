@@ -12,7 +12,7 @@ from ckptlint.checkpoints.checkpoint import Layout
 from ckptlint.frameworks.framework import Framework, Pin, PinRequest, SaveRoot, release_of
 from ckptlint.frameworks.llamafactory_keys import ASSUMED, V1_CHECKPOINT_KEYS, V1_KEYS
 from ckptlint.frameworks.spelling import strange_keys
-from ckptlint.frameworks.trainer import number
+from ckptlint.frameworks.trainer import number, usual_interval
 from ckptlint.frameworks.trainer_keys import NoDefault, find_key
 from ckptlint.frameworks.yaml_settings import YamlSettings
 from ckptlint.run import (
@@ -159,18 +159,25 @@ def _output_path(setting: Setting) -> Fact[PathExpr]:
 def _interval(settings: YamlSettings) -> Interval:
     """Only save_steps and save_epochs make checkpoints; at the end the model alone is written. save_epochs wins."""
     epochs, steps = settings.setting("save_epochs"), settings.setting("save_steps")
-    every = number(epochs.value)
     if epochs.value is not None:
-        amount: Fact[Amount] = Amount(every, Unit.EPOCH) if every else Unknown(f"`{epochs}` is not a number of epochs")
-        return Interval(amount, False, epochs)
+        return Interval(_every_epochs(epochs), False, epochs, repair=((epochs, 0.1),))
     every = number(steps.value)
+    repair = ((steps, usual_interval(_length(settings)[0])),)
     if steps.value is None:
-        return Interval(NEVER, False, steps)
+        return Interval(NEVER, False, steps, repair=repair)
     if every is None:
         return Interval(Unknown(f"`{steps}` is not a number of steps"), False, steps)
-    if every <= 0:
-        return Interval(NEVER, False, steps, disabled=True)
-    return Interval(Amount(every, Unit.STEP), False, steps)
+    if every == 0:
+        return Interval(NEVER, False, steps, disabled=True, repair=repair)
+    return Interval(Amount(abs(every), Unit.STEP), False, steps)
+
+
+def _every_epochs(setting: Setting) -> Fact[Amount]:
+    """base_trainer.py: ``max(1, int(steps_per_epoch * save_epochs))`` steps."""
+    every = number(setting.value)
+    if every is None:
+        return Unknown(f"`{setting}` is not a number of epochs")
+    return Amount(every, Unit.EPOCH) if every > 0 else Amount(1, Unit.STEP)
 
 
 def _retention(settings: YamlSettings) -> Retention:
@@ -178,7 +185,7 @@ def _retention(settings: YamlSettings) -> Retention:
     count = number(limit.value)
     if limit.value is not None and count is None:
         return Retention(Unknown(f"`{limit}` is not a number"), limit)
-    return Retention(None if count is None else int(count), limit)
+    return Retention(None if count is None or count < 0 else int(count), limit)
 
 
 def _resume(setting: Setting) -> Read:
@@ -198,6 +205,15 @@ def _refusals(settings: YamlSettings) -> Iterator[Refusal]:
     resume = settings.setting("resume_from_checkpoint")
     if resume.value is True:
         yield Refusal(resume, f"{TITLE} takes it for a path and stops with a ValueError", 'write "auto"', "auto")
+    limit = settings.setting("save_total_limit")
+    count = number(limit.value)
+    if count is not None and count <= 0:
+        # checkpoint.py rotate_checkpoints: `while len(complete_dirs) > limit`, the new one included
+        effect = "every checkpoint is deleted as soon as it is written" if count == 0 else f"{TITLE} stops at the first save"
+        yield Refusal(limit, effect, "write 2 or more, or remove it to keep all", 2, stops=count < 0)
+    epochs = settings.setting("save_epochs")
+    if epochs.value is not None and settings.value("batching_strategy") == "dynamic_batching":
+        yield Refusal(epochs, f"with `dynamic_batching` {TITLE} stops with a ValueError", "write save_steps instead")
 
 
 def _strange_keys(settings: YamlSettings) -> Iterator[StrangeKey]:

@@ -35,6 +35,9 @@ CHECKPOINT_NAME = re.compile(r"checkpoint-(\d+)")
 # output_dir where it is None, since 4.49 (training_args.py __post_init__).
 DEFAULT_OUTPUT_DIR = "trainer_output"
 
+# The default of save_steps, in every release read.
+USUAL_INTERVAL = 500
+
 # trainer_callback.py DefaultFlowCallback.on_step_end: the last step is saved too since this release.
 SAVES_LAST_STEP_SINCE = "4.42"
 
@@ -78,12 +81,13 @@ def interval(settings: Settings, *, saves_at_end: bool) -> Interval:
     """How often the Trainer saves. ``saves_at_end``: this release saves once more at the last step (since 4.42)."""
     strategy, steps = settings.setting("save_strategy"), settings.setting("save_steps")
     if strategy.value in ("no", False):
-        return Interval(NEVER, False, strategy)
+        return Interval(NEVER, False, strategy, repair=_by_steps(settings))
     if strategy.value == "epoch":
-        return Interval(Amount(1, Unit.EPOCH), True, strategy)
+        return Interval(Amount(1, Unit.EPOCH), True, strategy, repair=_by_steps(settings))
     if strategy.value == "best":
         if eval_strategy(settings).value in ("no", False):
-            return Interval(NEVER, False, strategy, why="nothing is ever evaluated, so no step is ever the best")
+            why = "nothing is ever evaluated, so no step is ever the best"
+            return Interval(NEVER, False, strategy, why=why, repair=_by_steps(settings))
         return Interval(Unknown("a checkpoint is written only when the metric improves"), False, strategy)
     if strategy.value != "steps":
         return Interval(Unknown(f"`{strategy}` is no save strategy"), saves_at_end, strategy)
@@ -91,9 +95,27 @@ def interval(settings: Settings, *, saves_at_end: bool) -> Interval:
     if every is None or (every > 1 and every != int(every)):
         return Interval(Unknown(f"`{steps}` is not a number of steps"), saves_at_end, steps)
     if every <= 0:
-        return Interval(NEVER, saves_at_end, steps, disabled=True)
+        return Interval(NEVER, saves_at_end, steps, disabled=True, repair=((steps, usual_interval(length(settings)[0])),))
     unit = Unit.FRACTION if every < 1 else Unit.STEP
     return Interval(Amount(every, unit), saves_at_end, steps)
+
+
+def usual_interval(run: Fact[Amount]) -> int:
+    """Steps between two checkpoints where the author has not chosen any: the Trainer's own 500, or a tenth of a shorter run."""
+    if isinstance(run, Amount) and run.unit is Unit.STEP:
+        return max(1, min(USUAL_INTERVAL, int(run.value) // 10))
+    return USUAL_INTERVAL
+
+
+def _by_steps(settings: Settings) -> tuple[tuple[Setting, object], ...]:
+    """What to write for a checkpoint every so many steps; ``save_steps`` only where what it says would not do."""
+    strategy, steps = settings.setting("save_strategy"), settings.setting("save_steps")
+    run = length(settings)[0]
+    every = number(steps.value)
+    far = isinstance(run, Amount) and run.unit is Unit.STEP and every is not None and every >= run.value
+    if every is None or every <= 0 or far:
+        return ((strategy, "steps"), (steps, usual_interval(run)))
+    return ((strategy, "steps"),)
 
 
 def retention(settings: Settings) -> Retention:
@@ -108,10 +130,12 @@ def retention(settings: Settings) -> Retention:
 
 def missing_state(settings: Settings) -> Iterator[Missing]:
     """What ``save_only_model`` leaves out of the checkpoints."""
+    """``save_only_model``. A plain Trainer then goes on silently; DeepSpeed finds no ``global_step`` folder and raises."""
     only_model = settings.setting("save_only_model")
+    stops = "a restart stops: DeepSpeed finds no `global_step` folder in them" if settings.value("deepspeed") else ""
     if only_model.value is True:
         for state in (State.OPTIMIZER, State.SCHEDULER, State.RNG):
-            yield Missing(state, only_model, safe_value=False)
+            yield Missing(state, only_model, safe_value=False, effect=stops)
 
 
 def refusals(settings: Settings, keys: Iterable[Key], title: str) -> Iterator[Refusal]:
@@ -142,7 +166,8 @@ def _misread(setting: Setting, key: Key, title: str) -> Refusal | None:
         if not isinstance(value, str):
             return None
         meant = {"true": True, "false": False}.get(value.strip().lower())
-        return Refusal(setting, "text in quotes counts as true, whatever it says", "write true or false without quotes", meant)
+        effect = "text in quotes counts as true, whatever it says"
+        return Refusal(setting, effect, "write true or false without quotes", meant, stops=False)
     if key.kinds & {"int", "float"}:
         return _no_number(setting, key, title)
     if isinstance(value, (int, float)) and key.kinds & {"str"}:
