@@ -32,7 +32,7 @@ class Commands(click.Group):
         except BrokenPlugin as error:
             raise Failure(str(error)) from None
 
-    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+    def list_commands(self, ctx: click.Context) -> list[str]:
         """Every command, by name."""
         return sorted(path.stem for path in Path(__file__).parent.glob("[a-z]*.py"))
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -59,6 +58,7 @@ class Options:
     output_format: str
     output_file: Path | None
     stdin_filename: str | None
+    stdin: bool
     exit_zero: bool
     show_unknown: bool
     statistics: bool
@@ -110,8 +110,8 @@ def check(
 
     Exit status: 0 nothing found, 1 findings, 2 an error (a file that cannot be read, a wrong setting or option).
     """
-    options = Options(**rest)  # type: ignore[arg-type]
-    paths = _paths(ctx, paths, options)
+    paths = _paths(ctx, paths, rest)
+    options = Options(**rest, stdin=STDIN in paths)  # type: ignore[arg-type]
     choice = Choice(select, ignore, extend_select)
     try:
         linter = Linter(SettingsFinder(_fixed_settings(config) if config else None), choice)
@@ -122,16 +122,16 @@ def check(
     ctx.exit(status)
 
 
-def _paths(ctx: click.Context, paths: tuple[str, ...], options: Options) -> tuple[str, ...]:
-    if options.statistics and options.output_format not in ("text", "concise"):
+def _paths(ctx: click.Context, paths: tuple[str, ...], options: dict[str, object]) -> tuple[str, ...]:
+    """What to check; combinations of options that mean nothing are refused."""
+    named = options["stdin_filename"] is not None
+    if options["statistics"] and options["output_format"] not in ("text", "concise"):
         ctx.fail("--statistics goes with the formats text and concise")
-    if not paths:
-        return (STDIN,) if options.stdin_filename is not None else (".",)
-    if options.stdin_filename is not None and paths != (STDIN,):
+    if named and paths not in ((), (STDIN,)):
         ctx.fail("--stdin-filename names what standard input is; the only path beside it can be `-`")
-    if STDIN in paths and len(paths) > 1 and options.fix:
+    if STDIN in paths and len(paths) > 1 and options["fix"]:
         ctx.fail("with --fix, standard input cannot be checked together with files")
-    return paths
+    return paths or ((STDIN,) if named else (".",))
 
 
 def _fixed_settings(path: str) -> Settings:
@@ -145,7 +145,7 @@ def _fixed_settings(path: str) -> Settings:
 
 def _read_and_check(linter: Linter, paths: tuple[str, ...], options: Options) -> Result:
     given = []
-    if STDIN in paths:
+    if options.stdin:
         given.append(SourceFile(options.stdin_filename or STDIN, sys.stdin.buffer.read()))
     return linter.check_paths([path for path in paths if path != STDIN], given)
 
@@ -157,9 +157,9 @@ def _act(linter: Linter, result: Result, options: Options) -> int:
         _notice(text_report.checked(result), *map(_error_line, result.troubles))
         return _status(result, options)
     fixed = text_report.Fixed()
+    to_stderr = options.fix and options.stdin
     if options.fix:
-        result, fixed = fix(linter, result, unsafe=options.unsafe_fixes)
-    to_stderr = options.fix and _reads_stdin(result, options)
+        result, fixed = fix(linter, result, unsafe=options.unsafe_fixes, in_memory=options.stdin)
     if to_stderr:
         sys.stdout.buffer.write(result.reports[0].file.data)
         sys.stdout.buffer.flush()
@@ -173,17 +173,15 @@ def _status(result: Result, options: Options) -> int:
     return FOUND if result.diagnostics and not options.exit_zero else 0
 
 
-def _reads_stdin(result: Result, options: Options) -> bool:
-    return [report.file.path for report in result.reports] == [options.stdin_filename or STDIN]
-
-
 # ------------------------------------------------------------------------------------------------ printing
 
 
 def _report(result: Result, fixed: text_report.Fixed, options: Options, *, to_stderr: bool) -> None:
     """The report where it belongs; errors, and what a machine's format has no place for, go to standard error."""
     if options.output_format == "text":
-        style = text_report.Options(_colours(options, to_stderr=to_stderr), options.show_unknown, options.statistics, fixed)
+        style = text_report.Options(
+            _colours(options.output_file, to_stderr=to_stderr), options.show_unknown, options.statistics, fixed
+        )
         report = text_report.render(result, style)
     else:
         if options.statistics:
@@ -200,9 +198,9 @@ def _report(result: Result, fixed: text_report.Fixed, options: Options, *, to_st
         _write(report, options)
 
 
-def _colours(options: Options, *, to_stderr: bool) -> Colours:
+def _colours(output_file: Path | None, *, to_stderr: bool) -> Colours:
     stream = sys.stderr if to_stderr else sys.stdout
-    allowed = not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb" and options.output_file is None
+    allowed = not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb" and output_file is None
     return Colours(on=allowed and stream.isatty())
 
 
@@ -230,13 +228,13 @@ def _write(report: str, options: Options) -> None:
 # ------------------------------------------------------------------------------------------------ fixing
 
 
-def fix(linter: Linter, result: Result, *, unsafe: bool) -> tuple[Result, text_report.Fixed]:
-    """Repair the files of a check; the check of what they are now, and what was done. Standard input is repaired in memory."""
+def fix(linter: Linter, result: Result, *, unsafe: bool, in_memory: bool) -> tuple[Result, text_report.Fixed]:
+    """Repair the files of a check, on the disk unless ``in_memory``; the check of what they are now, and what was done."""
     files, troubles = [], [trouble for trouble in result.troubles if trouble not in _file_troubles(result)]
     done: list[Repaired] = []
     for report in result.reports:
         file = report.file
-        outcome = _repair_on_disk(linter, report, unsafe=unsafe)
+        outcome = (_repaired if in_memory else _repair_on_disk)(linter, report, unsafe=unsafe)
         if isinstance(outcome, Trouble):
             troubles.append(outcome)
         elif outcome is not None:
@@ -261,7 +259,7 @@ def _repair_on_disk(linter: Linter, report: FileReport, *, unsafe: bool) -> Repa
 
     for _ in range(_ATTEMPTS):
         repaired = _repaired(linter, report, unsafe=unsafe)
-        if repaired is None or repaired.file.data == report.file.data or report.file.path == STDIN:
+        if repaired is None or repaired.file.data == report.file.data:
             return repaired
         path = Path(report.file.path)
         try:

@@ -15,7 +15,8 @@ def shown(path: str | os.PathLike[str]) -> str:
         text = _below(text, os.getcwd())  # noqa: PTH109
     text = text.replace(os.sep, "/")
     pieces = [piece for piece in text.split("/") if piece not in ("", ".")]
-    return ("/" if text.startswith("/") else "") + "/".join(pieces) or "."
+    joined = ("/" if text.startswith("/") else "") + "/".join(pieces) or "."
+    return "./-" if joined == "-" else joined  # `-` alone is standard input
 
 
 def _below(path: str, directory: str) -> str:
