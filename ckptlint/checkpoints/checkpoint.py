@@ -89,7 +89,7 @@ class Layout(ABC):
         """The same one by one, newest first: whoever stops at the first complete one leaves the older ones unread."""
         yield from self.scan(listing, deep=deep, now=now)
 
-    def same_run(self, listing: Listing, one: Checkpoint, other: Checkpoint) -> bool | None:  # noqa: ARG002
+    def same_run(self, listing: Listing, one: Checkpoint, other: Checkpoint) -> bool | None:
         """Whether two checkpoints surely belong (True) or surely do not belong (False) to one course of training."""
         return None
 

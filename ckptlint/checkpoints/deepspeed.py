@@ -55,7 +55,7 @@ def stage(folder: Folder) -> str:
 
 
 def states(folder: Folder, tag: str) -> Part:
-    """The files of one tag: model states (one a model-parallel rank; ZeRO-3: one a rank) and an optimizer state of each rank."""
+    """The files of one tag: model states (one a model-parallel rank; ZeRO-3: a rank) and an optimizer state of each rank."""
     names = folder.inside(tag)
     optimizers, models = _ranks(names, _ZERO_OPTIMIZER), _ranks(names, _ZERO_MODEL)
     whole = [name for name in names if _MODEL.fullmatch(name)]

@@ -23,12 +23,15 @@ UNFINISHED = re.compile(r"tmp-checkpoint-(\d+)")  # transformers 4.36 to 4.38 wr
 
 @dataclass(frozen=True)
 class Harmless:
-    """A file whose loss (``missing``) or any damage to it (``damaged``) leaves the resumed training as it was."""
+    """A file that a resume does without.
+
+    ``damaged``: also when it is there and damaged. ``exact``: the resumed run then computes the same as with the file.
+    """
 
     pattern: str
     why: str
-    missing: bool = True
     damaged: bool = True
+    exact: bool = True
 
 
 # The one place that says which files a resume does without. tests/drills/test_huggingface_checkpoints.py proves every entry
@@ -47,9 +50,10 @@ HARMLESS = (
     Harmless("*processor_config.json", "the processor comes from the base model"),
     Harmless("zero_to_fp32.py", "a script of DeepSpeed"),
     Harmless("zero_to_torch.py", "a script of DeepSpeed"),
-    Harmless("config.json", "its release is compared with the running one; a start fails on bad JSON", damaged=False),
-    Harmless("rng_state*.pth", "other random numbers follow; a start fails on a damaged one", damaged=False),
-    Harmless("scaler.pt", "the loss scale starts anew and settles; a start fails on a damaged one", damaged=False),
+    # A start fails on a damaged one of these, so only their absence is harmless.
+    Harmless("config.json", "only its release is compared with the running one", damaged=False),
+    Harmless("rng_state*.pth", "the run goes on with other random numbers", damaged=False, exact=False),
+    Harmless("scaler.pt", "the loss scale starts anew and settles within some steps", damaged=False, exact=False),
 )
 
 
@@ -156,6 +160,7 @@ def _judged(folder: Folder, step: int | None, finished: bool, now: float | None)
     else:
         parts = [weights, _optimizer(folder, "optimizer.pt"), _scheduler(folder)]
     parts = [_marks(folder, finished), *parts, progress, _random(folder), _scaler(folder), _config(folder), _value_head(folder)]
+    parts.append(_by_products(folder))
     modified = folder.modified
     judged, reasons = verdict(parts, modified, now)
     return Checkpoint(
@@ -401,9 +406,29 @@ def _random(folder: Folder) -> Part:
 
 def _scaler(folder: Folder) -> Part:
     if "scaler.pt" not in folder.names:
-        return Part()
+        return Part(
+            remarks=("scaler.pt is missing, and the run used fp16: the loss scale starts anew",) if _used_fp16(folder) else ()
+        )
     fault = folder.fault("scaler.pt")
     return Part(broken=(fault,), unfinished=True) if fault else Part(state=frozenset({State.SCALER}))
+
+
+def _used_fp16(folder: Folder) -> bool:
+    """Whether the arguments say so, in a run whose loss scale scaler.pt would hold (DeepSpeed keeps it with its own state)."""
+    if "training_args.bin" not in folder.names or _backend(folder) == "DeepSpeed" or "optimizer.pt" not in folder.names:
+        return False
+    try:
+        pickle = integrity.pickle_of(folder.listing, folder.at("training_args.bin"), folder.tree["training_args.bin"].size)
+    except OSError:
+        return False
+    return integrity.values(pickle, ("fp16",)).get("fp16") is True
+
+
+def _by_products(folder: Folder) -> Part:
+    """Files that came out empty although a resume does not need them: a hint that the disk was full."""
+    empty = [name for name in folder.names if folder.tree[name].size == 0]
+    known = [(name, entry) for name in empty if (entry := harmless(name)) and entry.damaged]
+    return Part(remarks=tuple(f"{name} is empty (not needed to resume: {entry.why})" for name, entry in known))
 
 
 def _config(folder: Folder) -> Part:

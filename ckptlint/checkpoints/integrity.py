@@ -254,6 +254,8 @@ def _members(directory: bytes) -> Iterator[Member]:
 
 def _zip64(extra: bytes, *values: int) -> list[int]:
     """Size, stored size and offset, taken from the ZIP64 field where they do not fit 32 bits."""
+    if 0xFFFFFFFF not in values:
+        return list(values)
     at, wide = 0, b""
     while at + 4 <= len(extra):
         kind, length = struct.unpack("<HH", extra[at : at + 4])
