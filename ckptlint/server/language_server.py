@@ -38,8 +38,8 @@ class CkptlintServer(LanguageServer):
     """The buffers of one editor. A fault of ours is a line in the editor's log and never more."""
 
     def __init__(self) -> None:
-        # The whole text comes with every change. Configurations are small, and pygls 2.1 takes a form feed or U+2028 for an end of
-        # line when it applies a partial change, which the protocol does not: from there on the text would be wrong.
+        # The whole text comes with every change. Configurations are small, and pygls 2.1 takes a form feed or U+2028 for the
+        # end of a line when it applies a partial change, which the protocol does not: from there on the text would be wrong.
         super().__init__(SOURCE, importlib.metadata.version(SOURCE), types.TextDocumentSyncKind.Full)
         self._surroundings = Surroundings()
         self._buffers: dict[str, Buffer] = {}
