@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -276,6 +277,7 @@ def test_diff_shows_what_fix_would_do_and_writes_nothing(files: Path) -> None:
     assert (files / "foo.yaml").read_text() == FOO
 
 
+@pytest.mark.skipif(shutil.which("patch") is None, reason="needs the program patch")
 def test_patch_makes_of_a_diff_what_fix_makes(files: Path) -> None:
     (files / "crlf.yaml").write_bytes(b"toy: true\r\nname: \xe5\x90\x8d\r\nfoo: true")
     patch = run("--diff", "--unsafe-fixes").stdout_bytes
