@@ -162,16 +162,20 @@ def _scheduler(folder: Folder) -> Part:
 
 def _ranks(folder: Folder, name: str, state: State) -> Part:
     """One file a rank; a missing one is skipped with a warning, a damaged one stops its rank."""
-    ranks = {int(match[1]): f"{name}/{match[0]}" for file in folder.inside(name) if (match := _RANK.fullmatch(file))}
+    ranks = _rank_files(folder, name)
     faults = folder.faults(ranks.values())
     if faults:
         return Part(broken=faults, unfinished=True)
     if not ranks:
         return Part(remarks=(f"{name}/ holds no file: this state starts anew",))
-    world = max(ranks) + 1
+    world = max(max(_rank_files(folder, each), default=0) for each in ("dataloader", "rng_state")) + 1
     lost = [str(rank) for rank in range(min(world, 100_000)) if rank not in ranks]
     remarks = (f"{name} is missing for rank {', '.join(lost[:8])}",) if lost else ()
     return Part(remarks=remarks, state=frozenset() if lost else frozenset({state}), world_size=world)
+
+
+def _rank_files(folder: Folder, name: str) -> dict[int, str]:
+    return {int(match[1]): f"{name}/{match[0]}" for file in folder.inside(name) if (match := _RANK.fullmatch(file))}
 
 
 def _deepspeed(folder: Folder) -> Part:
