@@ -10,11 +10,11 @@ import json
 import os
 import pickle
 import struct
+import time
 import zipfile
 from pathlib import Path
 
 ADAPTER = {"base_model_name_or_path": "meta-llama/Meta-Llama-3-8B-Instruct", "peft_type": "LORA", "r": 8, "lora_alpha": 16}
-WRITTEN = 1_760_000_000  # seconds since the epoch: long ago, so nobody takes a torn checkpoint for one that is being written
 
 
 def write_run(output_dir: Path) -> None:
@@ -22,7 +22,8 @@ def write_run(output_dir: Path) -> None:
     for step in (500, 1000):
         _write_checkpoint(output_dir / f"checkpoint-{step}", step)
     _write_torn_checkpoint(output_dir / "checkpoint-1500")
-    _age(output_dir)
+    for hours, step in ((3, 1500), (4, 1000), (5, 500)):
+        _age(output_dir / f"checkpoint-{step}", hours)
 
 
 def _write_checkpoint(folder: Path, step: int) -> None:
@@ -81,6 +82,8 @@ def _torch_file(name: str, value: object) -> bytes:
     return buffer.getvalue()
 
 
-def _age(output_dir: Path) -> None:
-    for path in output_dir.rglob("*"):
-        os.utime(path, (WRITTEN, WRITTEN))
+def _age(folder: Path, hours: int) -> None:
+    """Old enough that nobody takes a torn checkpoint for one that is being written."""
+    then = time.time() - hours * 3600 - 600
+    for path in (*folder.iterdir(), folder):
+        os.utime(path, (then, then))

@@ -92,6 +92,8 @@ def _printed(command: str, directory: Path) -> str:
         text=True,
         check=False,
     )
+    assert done.returncode in (0, 1), f"{command} exits {done.returncode}:\n{done.stdout}"
+    assert "Traceback" not in done.stdout
     return done.stdout.strip("\n") + "\n"
 
 
