@@ -141,8 +141,8 @@ KTRANSFORMERS_KEYS: Mapping[str, Lifetime] = by_name({Lifetime(since="0.9.5"): "
 # EvaluationArguments: keys of `llamafactory-cli eval`; of these a training configuration takes `seed` alone, as the Trainer's.
 EVAL_KEYS: Mapping[str, Lifetime] = by_name({ALWAYS: "batch_size download_mode lang n_shot save_dir seed task task_dir"})
 
-# LLaMA-Factory's own keys of a v0 training configuration, under any of its backends.
-V0_KEYS: Mapping[str, Lifetime] = {**MCA_KEYS, **BRIDGE_KEYS, **KTRANSFORMERS_KEYS, **TRAIN_KEYS}
+# LLaMA-Factory's own keys of a v0 training configuration, under any backend; where two know a key, the older one counts.
+V0_KEYS: Mapping[str, Lifetime] = {**BRIDGE_KEYS, **MCA_KEYS, **KTRANSFORMERS_KEYS, **TRAIN_KEYS}
 
 
 # ------------------------------------------------------------------------------------------------ v1

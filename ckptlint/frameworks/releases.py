@@ -58,6 +58,7 @@ def by_name(groups: Mapping[Lifetime, str]) -> dict[str, Lifetime]:
 # ------------------------------------------------------------------------------------------------ what a project pins
 
 LARGEST = 1_000_000  # bytes; a larger file is not looked into
+LONGEST = 2_000  # characters; a longer line is no requirement that a person wrote, and the patterns take quadratic time over it
 
 _FILES = re.compile(
     r"""(?:requirements|constraints)[\w.-]*\.(?:txt|in) | pyproject\.toml | setup\.cfg | (?:conda|environment)[\w.-]*\.ya?ml
@@ -178,10 +179,10 @@ _TOML = r"""^\s*(?P<pin>["']?(?:{names})["']?\s*=\s*(?:\{{[^}}\n]*?\b(?:version|
     ["'](?P<operator>={{2,3}}|~=?)?\s*(?P<version>{version}))["']"""
 
 # lock files: name, then version
-_LOCK = r"""^name\s*=\s*["'](?:{names})["']\s*\nversion\s*=\s*["'](?P<pin>(?P<version>{version}))["']"""
+_LOCK = r"""^name[\ ]?=[\ ]?["'](?:{names})["']\r?\nversion[\ ]?=[\ ]?["'](?P<pin>(?P<version>{version}))["']"""
 _JSON_LOCK = r""""(?:{names})"\s*:\s*\{{[^{{}}]*?"version"\s*:\s*"(?P<pin>={{2,3}}(?P<version>{version}))\""""
 
-# A line up to its comment. No part of it can fail behind another, so it takes linear time.
+# A line up to its comment. Nothing can fail behind a part of it that matched, so it takes linear time.
 _STATEMENT = re.compile(r"""^(?:"[^"\r\n]*"|'[^'\r\n]*'|[^\#\r\n"']+|["']|(?<![\s\ufeff])(?<!^)\#)+""", re.X | re.M)
 
 # A comment that names a release in order to warn of it.
@@ -201,6 +202,8 @@ def _normal(name: str) -> str:
 
 
 def _in_text(text: SourceText, file: str, names: frozenset[str]) -> Iterator[Pin]:
+    if not _pattern("(?:{names})", names).search(text.text):  # most files name none: spares going through their lines
+        return iter(())
     if _LOCKS.fullmatch(file):
         return _matches(text, _pattern(_LOCK, names), text.whole)
     if file == "Pipfile.lock":
@@ -217,14 +220,15 @@ def _in_text(text: SourceText, file: str, names: frozenset[str]) -> Iterator[Pin
 def _in_comments(text: SourceText, names: frozenset[str]) -> Iterator[Pin]:
     pattern = _pattern(_REQUIREMENT, names)
     for match in re.finditer(r"(?:^|(?<=[\s\ufeff]))#[^\r\n]*", text.text):
-        if not _WARNING.search(match[0]):
+        if match.end() - match.start() <= LONGEST and not _WARNING.search(match[0]):
             yield from _matches(text, pattern, text.span(*match.span()))
 
 
 def _statements(text: SourceText) -> Iterator[Span]:
     """Each line without its comment: from a ``#`` that begins the line or follows a blank, and stands in no quotes."""
     for match in _STATEMENT.finditer(text.text):
-        yield text.span(*match.span())
+        if match.end() - match.start() <= LONGEST:
+            yield text.span(*match.span())
 
 
 def _matches(text: SourceText, pattern: re.Pattern[str], where: Span) -> Iterator[Pin]:

@@ -349,3 +349,22 @@ def test_a_working_directory_that_is_gone_does_no_harm(project: Path, monkeypatc
     monkeypatch.chdir(gone)
     gone.rmdir()
     assert pinned_release("train.yaml", NAMES) is None
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "transformers" + " " * 900_000,
+        "transformers[ " * 60_000,
+        "transformers >=1," * 50_000,
+        '"' * 500_000,
+        "'\"" * 400_000,
+        "#" * 900_000,
+    ],
+    ids=["blanks", "brackets", "bounds", "quotes", "mixed quotes", "comments"],
+)
+def test_a_line_without_end_is_passed_over_in_linear_time(project: Path, line: str) -> None:
+    (project / "train.yaml").write_text(f"# {line}\n")
+    (project / "pyproject.toml").write_text(f"{line}\n")
+    (project / "requirements.txt").write_text(f"{line}\ntransformers==4.57.1\n")
+    assert pin(project) == "4.57.1"
