@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ckptlint.settings import Settings, SettingsFinder, glob_spec
 from ckptlint.source.paths import shown
@@ -22,16 +21,14 @@ SKIPPED_DIRECTORIES = frozenset({"node_modules", "__pycache__", "venv", "site-pa
 IGNORE_FILE = ".gitignore"
 
 
-@dataclass(frozen=True)
-class Target:
+class Target(NamedTuple):
     """A file to read. ``named``: the user gave this very path."""
 
     path: str
     named: bool = False
 
 
-@dataclass(frozen=True)
-class Trouble:
+class Trouble(NamedTuple):
     """Something that kept a file from being checked; the others go on. ``detail`` is for whoever mends ckptlint."""
 
     path: str
@@ -42,8 +39,7 @@ class Trouble:
         return f"{self.path}: {self.message}"
 
 
-@dataclass(frozen=True)
-class Found:
+class Found(NamedTuple):
     """What the paths stand for, by path, each file once."""
 
     targets: tuple[Target, ...]
@@ -164,8 +160,7 @@ def _identity(path: str) -> tuple[int, int] | str:
 # ------------------------------------------------------------------------------------------------ what is left out
 
 
-@dataclass(frozen=True)
-class _Ignore:
+class _Ignore(NamedTuple):
     """One .gitignore; it speaks about everything below its directory."""
 
     directory: str

@@ -9,9 +9,8 @@ import os
 import re
 import sys
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ckptlint.rule import UnknownRule, select
 from ckptlint.run import Storage
@@ -43,8 +42,7 @@ class SettingsError(Exception):
         super().__init__(f"{path}{f':{line}' if line else ''}: {problem}")
 
 
-@dataclass(frozen=True)
-class Settings:
+class Settings(NamedTuple):
     """What one settings file says; the defaults where there is none. ``root`` is the directory its globs start from."""
 
     path: str = ""
@@ -89,8 +87,7 @@ def glob_spec(patterns: Iterable[str]) -> GitIgnoreSpec:
     return GitIgnoreSpec.from_lines(patterns)
 
 
-@dataclass(frozen=True)
-class Choice:
+class Choice(NamedTuple):
     """What the command line says about rules. It is applied after the settings file; ``select`` starts anew."""
 
     select: tuple[str, ...] = ()
@@ -185,8 +182,7 @@ def _toml(name: str, data: bytes) -> tuple[str, Any]:
         raise SettingsError(name, None, f"not valid TOML: {error}") from None
 
 
-@dataclass(frozen=True)
-class _File:
+class _File(NamedTuple):
     path: str
     text: str
     own: bool

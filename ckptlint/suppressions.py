@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ckptlint.rule import (
     Applicability,
@@ -27,8 +27,7 @@ _YAML = (".yaml", ".yml")
 IGNORE, SKIP_FILE = "ignore", "skip-file"
 
 
-@dataclass(frozen=True)
-class Suppression:
+class Suppression(NamedTuple):
     """One ``ignore`` comment. ``line``: where the findings stand that it silences. ``names`` None: it names no rules."""
 
     span: Span
@@ -36,8 +35,7 @@ class Suppression:
     names: tuple[Span, ...] | None
 
 
-@dataclass(frozen=True)
-class Suppressions:
+class Suppressions(NamedTuple):
     """All of a file's. ``misspelt``: a verb that is not one, and the one it looks like."""
 
     skips_file: bool = False

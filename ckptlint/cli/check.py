@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
@@ -48,8 +47,7 @@ def _format(_ctx: click.Context, _param: click.Parameter, name: str) -> str:
     return name
 
 
-@dataclass(frozen=True)
-class Options:
+class Options(NamedTuple):
     """The options of one call."""
 
     fix: bool
@@ -135,12 +133,10 @@ def _paths(ctx: click.Context, paths: tuple[str, ...], options: dict[str, object
 
 
 def _fixed_settings(path: str) -> Settings:
-    from dataclasses import replace
-
     settings = read(path)
     if settings is None:
         raise SettingsError(path, None, "holds no [tool.ckptlint] table")
-    return replace(settings, root=os.getcwd())  # noqa: PTH109
+    return settings._replace(root=os.getcwd())  # noqa: PTH109
 
 
 def _read_and_check(linter: Linter, paths: tuple[str, ...], options: Options) -> Result:

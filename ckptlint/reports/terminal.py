@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 TAB = 4
 
 
-@dataclass(frozen=True)
-class Colours:
+class Colours(NamedTuple):
     """Escape sequences, or none."""
 
     on: bool

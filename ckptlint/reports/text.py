@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ckptlint.linter import Result, RunReport
 from ckptlint.outcome import Kind
@@ -16,16 +16,14 @@ LONGEST = 160  # characters of a source line that are shown
 _BEFORE = 60  # of them before the marked ones, where a line has to be cut
 
 
-@dataclass(frozen=True)
-class Fixed:
+class Fixed(NamedTuple):
     """What ``--fix`` did: the findings that are gone, and those whose fix was taken back, with the reason."""
 
     applied: tuple[Diagnostic, ...] = ()
     refused: tuple[tuple[Diagnostic, str], ...] = ()
 
 
-@dataclass(frozen=True)
-class Options:
+class Options(NamedTuple):
     """What the report shows besides the findings."""
 
     colours: Colours = PLAIN
