@@ -3,8 +3,8 @@
 Each file goes its way alone (``read_file``, then ``examine``: the same file and rules give the same report), and only the runs'
 ``neighbours`` are set between the two, because for them all files must have been read.
 
-What passes through here are named tuples: a frozen dataclass takes up to a millisecond to make, ten times as much, and a check of
-one small file must not spend its time on that.
+What passes through here are named tuples: a frozen dataclass takes up to a millisecond to make, ten times as long, and a check
+of one small file must not spend its time on that.
 """
 
 from __future__ import annotations
