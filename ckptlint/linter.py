@@ -12,10 +12,10 @@ from __future__ import annotations
 import os
 import posixpath
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, ParamSpec, TypeVar
 
 from ckptlint import suppressions
 from ckptlint.discovery import Target, Trouble, find
@@ -29,6 +29,7 @@ from ckptlint.source.text import SourceError
 if TYPE_CHECKING:
     from ckptlint.frameworks.framework import Framework
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 SYNTAX_ERROR = "CKP900"
@@ -184,25 +185,27 @@ def read_file(file: SourceFile, frameworks: Sequence[Framework], *, named: bool)
     troubles: list[Trouble] = []
     unreadable, claimed = None, ""
     for framework in _asked(file, frameworks):
-        read = _read_as(framework, file)
+        read = _attempt(file.path, f"reading it as {framework.title}", _read_as, framework, file)
         if isinstance(read, Trouble):
             troubles.append(read)
         elif isinstance(read, SourceError):
             unreadable, claimed = unreadable or read, claimed or framework.name
         else:
             runs += read
-    if named and unreadable is None and not runs:
-        unreadable = _fault(file)
+    if named and unreadable is None and not runs and not troubles:
+        fault = _attempt(file.path, "reading it", _fault, file)
+        if isinstance(fault, Trouble):
+            troubles.append(fault)
+        else:
+            unreadable = fault
     return Reading(file, named, tuple(runs), unreadable, claimed, tuple(troubles))
 
 
-def _read_as(framework: Framework, file: SourceFile) -> tuple[Run, ...] | SourceError | Trouble:
+def _read_as(framework: Framework, file: SourceFile) -> tuple[Run, ...] | SourceError:
     try:
         return framework.read(file) if framework.mentions(file.data) else ()
     except SourceError as error:
         return error
-    except Exception as error:
-        return _internal_error(file.path, f"reading it as {framework.title}", error)
 
 
 def _asked(file: SourceFile, frameworks: Sequence[Framework]) -> Sequence[Framework]:
@@ -222,19 +225,23 @@ def _fault(file: SourceFile) -> SourceError | None:
 def examine(reading: Reading, rules: Sequence[Rule], enabled: frozenset[str]) -> FileReport:
     """What the rules that are on have to say about a file's runs, without what its comments silence."""
     file = reading.file
-    comments = suppressions.read(file)
+    troubles = list(reading.troubles)
+    comments = _attempt(file.path, "reading its comments", suppressions.read, file)
+    if isinstance(comments, Trouble):
+        troubles.append(comments)
+        comments = suppressions.NONE
     if comments.skips_file:
         return FileReport(file, reading.named, skipped=True)
     by_code = {rule.code: rule for rule in rules if rule.code in enabled}
     diagnostics: list[Diagnostic] = []
-    troubles = list(reading.troubles)
     if reading.unreadable is not None:
         diagnostics += _unreadable(reading, by_code.get(SYNTAX_ERROR))
     reports: list[RunReport] = []
     for run in reading.runs:
         for rule in by_code.values():
-            _collect(diagnostics, _diagnose(rule, run, file.path), troubles)
-        _collect(reports, _outcome(run, file.path), troubles)
+            doing = f"rule {rule.code} {rule.name}"
+            _collect(diagnostics, _attempt(file.path, doing, _diagnose, rule, run), troubles)
+        _collect(reports, _attempt(file.path, "the outcome of its run", _outcome, run), troubles)
     unused = by_code.get(UNUSED_SUPPRESSION)
     about = unused if isinstance(unused, SourceRule) and reading.runs and not troubles else None
     left = suppressions.apply(diagnostics, comments, about, frozenset(by_code))
@@ -242,18 +249,12 @@ def examine(reading: Reading, rules: Sequence[Rule], enabled: frozenset[str]) ->
     return FileReport(file, reading.named, tuple(left), tuple(reports), tuple(troubles))
 
 
-def _diagnose(rule: Rule, run: Run, path: str) -> list[Diagnostic] | Trouble:
-    try:
-        return list(rule.diagnose(run))
-    except Exception as error:
-        return _internal_error(path, f"rule {rule.code} {rule.name}", error)
+def _diagnose(rule: Rule, run: Run) -> list[Diagnostic]:
+    return list(rule.diagnose(run))
 
 
-def _outcome(run: Run, path: str) -> list[RunReport] | Trouble:
-    try:
-        return [RunReport(run, outcome(run))]
-    except Exception as error:
-        return _internal_error(path, "the outcome of its run", error)
+def _outcome(run: Run) -> list[RunReport]:
+    return [RunReport(run, outcome(run))]
 
 
 def _collect(found: list[T], more: list[T] | Trouble, troubles: list[Trouble]) -> None:
@@ -271,15 +272,23 @@ def _unreadable(reading: Reading, rule: Rule | None) -> list[Diagnostic]:
     return [rule.diagnostic(error.span, message, reading.framework)]
 
 
-def _internal_error(path: str, doing: str, error: Exception) -> Trouble:
-    """A fault of ckptlint (or of a plug-in), not of the file."""
+def _attempt(path: str, doing: str, step: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T | Trouble:
+    """What comes of one step with one file; a fault of ckptlint or of a plug-in in it ends neither the file nor the check."""
+    try:
+        return step(*args, **kwargs)
+    except Exception as error:
+        return Trouble(path, *internal_error(doing, error))
+
+
+def internal_error(doing: str, error: Exception) -> tuple[str, str]:
+    """What to tell the user of a fault of ours, and the traceback for whoever asks for it."""
     import traceback
 
     words = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
     message = f"internal error in {doing}: {words}. This is a fault of ckptlint; please report it with the file"
     if os.environ.get(DEBUG):
-        return Trouble(path, message, "".join(traceback.format_exception(error)))
-    return Trouble(path, f"{message} and what {DEBUG}=1 prints")
+        return message, "".join(traceback.format_exception(error))
+    return f"{message} and what {DEBUG}=1 prints", ""
 
 
 # ------------------------------------------------------------------------------------------------ neighbours

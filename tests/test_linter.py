@@ -15,6 +15,7 @@ from ckptlint.rule import Applicability, BrokenPlugin, Run, all_rules, rule_name
 from ckptlint.run import Storage
 from ckptlint.settings import Choice, SettingsError, SettingsFinder
 from ckptlint.source.file import SourceFile
+from ckptlint.source.text import SourceText
 
 pytestmark = pytest.mark.usefixtures("toy")
 
@@ -157,6 +158,24 @@ def test_a_reader_that_crashes_is_named_with_the_file(project: Path) -> None:
     (project / "a.yaml").write_text("toy: true\ncrash: true\n")
     (trouble,) = check().troubles
     assert str(trouble).startswith("a.yaml: internal error in reading it as Toy: KeyError")
+
+
+def test_a_parser_that_crashes_costs_one_file(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from ckptlint.source import yaml
+
+    parse = yaml.parse
+
+    def crash_on_one(source: SourceText) -> yaml.YamlSource:
+        if source.path == "a.yaml":
+            raise MemoryError
+        return parse(source)
+
+    monkeypatch.setattr(yaml, "parse", crash_on_one)
+    (project / "a.yaml").write_text("toy: true # ckptlint: ignore[no-foo]\n")
+    (project / "b.yaml").write_text("toy: true\nfoo: true\n")
+    result = check("a.yaml", "b.yaml")
+    assert shown(result) == ["b.yaml:2 no-foo"]
+    assert {trouble.path for trouble in result.troubles} == {"a.yaml"}
 
 
 def test_the_traceback_is_there_for_whoever_asks(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:

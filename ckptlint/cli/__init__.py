@@ -26,11 +26,15 @@ class Commands(click.Group):
     """The modules beside this one, as commands."""
 
     def invoke(self, ctx: click.Context) -> object:
-        """Like click; a broken rule pack ends any command that needs the rules."""
+        """Like click; what nobody expected is an error (2) and never looks like findings (1), as a traceback would."""
         try:
             return super().invoke(ctx)
         except BrokenPlugin as error:
             raise Failure(str(error)) from None
+        except (click.ClickException, click.Abort, click.exceptions.Exit, BrokenPipeError):
+            raise
+        except Exception as error:
+            raise Failure(_internal_error(error)) from error
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Every command, by name."""
@@ -50,6 +54,13 @@ class Commands(click.Group):
         if args and args[0] not in known and not args[0].startswith("-"):
             ctx.fail(f"no command is called `{args[0]}`; {_advice(args[0], known)}")
         return super().resolve_command(ctx, args)
+
+
+def _internal_error(error: Exception) -> str:
+    from ckptlint.linter import internal_error
+
+    message, detail = internal_error("this command", error)
+    return f"{message}\n{detail}".rstrip()
 
 
 def _advice(word: str, known: list[str]) -> str:

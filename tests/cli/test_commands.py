@@ -82,6 +82,22 @@ def test_a_broken_rule_pack_ends_a_command_with_its_name(tmp_path: Path, monkeyp
     assert "the rule pack `no_such_pack_anywhere` cannot be imported" in result.stderr
 
 
+def test_what_nobody_expected_is_an_error_and_never_looks_like_findings(monkeypatch: pytest.MonkeyPatch) -> None:
+    from ckptlint.cli import explain
+
+    def fault(word: str) -> object:
+        raise ZeroDivisionError("at fault")
+
+    monkeypatch.delenv("CKPTLINT_DEBUG", raising=False)
+    monkeypatch.setattr(explain, "rule_named", fault)
+    result = run("explain", "CKP202")
+    assert result.exit_code == 2
+    assert "internal error in this command: ZeroDivisionError: at fault" in result.stderr
+    assert "Traceback" not in result.stderr
+    monkeypatch.setenv("CKPTLINT_DEBUG", "1")
+    assert "Traceback" in run("explain", "CKP202").stderr
+
+
 def test_bash_can_complete_commands_and_options() -> None:
     environment = {"_CKPTLINT_COMPLETE": "bash_complete", "COMP_WORDS": "ckptlint check --unsa", "COMP_CWORD": "2"}
     result = CliRunner().invoke(cli, [], prog_name="ckptlint", env=environment)
