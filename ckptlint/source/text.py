@@ -61,12 +61,12 @@ class SourceText:
         return line, offset - start - mark + 1
 
     def offset(self, line: int, column: int) -> int:
-        """The offset of a 1-based line and column; clipped to the text."""
+        """The offset of a 1-based line and column; clipped to the line, and to the text."""
         if line > len(self._line_starts):
             return len(self.text)
         mark = 1 if line == 1 and self.text.startswith(BOM) else 0
-        end = self._line_starts[line] if line < len(self._line_starts) else len(self.text)
-        return min(self._line_starts[line - 1] + mark + column - 1, end)
+        start = self._line_starts[max(line, 1) - 1]
+        return min(start + mark + max(column, 1) - 1, self.line_at(start).end)
 
     def line_at(self, offset: int) -> Span:
         """The whole line that holds an offset, without its line break."""
@@ -100,7 +100,7 @@ class SourceText:
         return self.text.encode("utf-8")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Span:
     """The characters ``[start, end)`` of one text: evidence for a fact, and the place of an edit."""
 
