@@ -24,7 +24,7 @@ def server(ctx: click.Context, /, stdio: bool) -> None:  # noqa: ARG001
     except ModuleNotFoundError as error:
         if (error.name or "").split(".")[0] not in _EXTRA:
             raise
-        click.echo(f"error: the language server needs `{error.name}`; pip install 'ckptlint[server]'", err=True)
+        click.echo(f"error: the language server needs {error.name}: pip install 'ckptlint[server]'", err=True)
         ctx.exit(ERROR)
     if sys.stdin.isatty():
         click.echo("The language server waits for an editor on standard input; to check files: ckptlint check", err=True)

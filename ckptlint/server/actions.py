@@ -6,17 +6,19 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 from ckptlint import suppressions
-from ckptlint.fixing import MAY_APPEAR, fixed_text, repair
+from ckptlint.fixing import MAY_APPEAR, repair
 from ckptlint.linter import SYNTAX_ERROR, UNUSED_SUPPRESSION
-from ckptlint.rule import Applicability, Diagnostic, Fix
+from ckptlint.rule import Applicability, Diagnostic
 from ckptlint.server.buffers import Checked
 from ckptlint.source.file import SourceFile
-from ckptlint.source.text import BOM, Edit, SourceError, SourceText, Span
+from ckptlint.source.text import BOM, Edit, SourceError, SourceText, Span, apply
 
 QUICK_FIX = "quickfix"
 FIX_ALL = "source.fixAll.ckptlint"
+COMMENTED = (".yaml", ".yml")  # where it is certain what a comment is
 
 
 @dataclass(frozen=True)
@@ -73,12 +75,11 @@ def _fix(checked: Checked, diagnostic: Diagnostic) -> Iterator[Action]:
     yield Action(title, QUICK_FIX, fix.edits, diagnostic, preferred=safe)
 
 
+@lru_cache(maxsize=64)  # an editor asks again at every move of the cursor
 def _does_its_work(checked: Checked, diagnostic: Diagnostic, edits: tuple[Edit, ...], may_appear: frozenset[str]) -> bool:
     """Whether edits take a finding away, leave a file that can be read, and raise nothing that was not there."""
-    source = checked.file.text
-    text = fixed_text(source, [Fix("", edits, Applicability.SAFE)])
     try:
-        found = checked.again(SourceFile(checked.file.path, text.encode("utf-8")))
+        found = checked.again(_edited(checked.file, edits))
     except (SourceError, UnicodeEncodeError):
         return False
     before = Counter(known.name for known in checked.diagnostics)
@@ -86,21 +87,21 @@ def _does_its_work(checked: Checked, diagnostic: Diagnostic, edits: tuple[Edit, 
     return after[diagnostic.name] < before[diagnostic.name] and set(after - before) <= may_appear
 
 
-def _fix_all(checked: Checked) -> Iterator[Action]:
-    safe = [diagnostic for diagnostic in checked.diagnostics if diagnostic.fix and _is_safe(diagnostic.fix)]
-    if not safe:
-        return
+def _edited(file: SourceFile, edits: tuple[Edit, ...]) -> SourceFile:
+    return SourceFile(file.path, apply(file.text, edits).encode("utf-8"))
+
+
+@lru_cache(maxsize=8)
+def _fix_all(checked: Checked) -> tuple[Action, ...]:
+    fixes = [diagnostic.fix for diagnostic in checked.diagnostics if diagnostic.fix is not None]
+    if not any(fix.applicability is Applicability.SAFE for fix in fixes):
+        return ()
     try:
         repaired = repair(checked.file, checked.again, unsafe=False)
         edits = differences(checked.file.text, repaired.file.text.text)
     except SourceError:
-        return
-    if edits:
-        yield Action("Fix all safely fixable ckptlint findings", FIX_ALL, edits)
-
-
-def _is_safe(fix: Fix) -> bool:
-    return fix.applicability is Applicability.SAFE
+        return ()
+    return (Action("Fix all safely fixable ckptlint findings", FIX_ALL, edits),) if edits else ()
 
 
 def differences(source: SourceText, after: str) -> tuple[Edit, ...]:
@@ -124,13 +125,21 @@ def differences(source: SourceText, after: str) -> tuple[Edit, ...]:
 
 
 def _suppression(checked: Checked, diagnostic: Diagnostic) -> Iterator[Action]:
-    """The first place for a suppression that is read as one: text in a block scalar or a scalar over several lines is none."""
+    """The first place for a suppression that is read as one: behind the first line of a value over several lines is none."""
+    if checked.file.suffix not in COMMENTED:
+        return
     if diagnostic.code in (SYNTAX_ERROR, UNUSED_SUPPRESSION) or diagnostic.span.source is not checked.file.text:
         return
     for edit in _suppressing(checked.file, diagnostic):
-        if _does_its_work(checked, diagnostic, (edit,), frozenset()):
+        if _is_read(_edited(checked.file, (edit,)), edit) and _does_its_work(checked, diagnostic, (edit,), frozenset()):
             yield Action(f"Suppress {diagnostic.code} {diagnostic.name} on this line", QUICK_FIX, (edit,), diagnostic)
             return
+
+
+def _is_read(file: SourceFile, edit: Edit) -> bool:
+    """Whether what was written is a suppression there, and not a piece of a value."""
+    written = range(edit.span.start, edit.span.start + len(edit.replacement) + 1)
+    return any(name.end in written for entry in suppressions.read(file).ignores for name in entry.names or ())
 
 
 def _suppressing(file: SourceFile, diagnostic: Diagnostic) -> Iterator[Edit]:
