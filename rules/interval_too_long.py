@@ -3,7 +3,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from ckptlint.rule import Finding, Rule, Severity, setting_to
+from ckptlint.rule import Finding, Rule, Severity, setting_to, settings_to
 from ckptlint.run import Amount, Interval, Run, Unit, at
 
 # RunWhere's advice by model size: (billions of parameters below, steps between two checkpoints).
@@ -66,15 +66,15 @@ class IntervalTooLong(Rule):
                 yield from self._above_advice(write.interval, every, run)
 
     def _unreachable(self, interval: Interval, every: Amount, run: Run) -> Finding:
-        steps = isinstance(run.length, Amount) and run.length.unit is Unit.STEP and every.unit is Unit.STEP
+        tenth = _tenth(every, run)
         last = (
             f"a kill at step {run.length.value - 1:.0f}"
-            if steps and isinstance(run.length, Amount)
+            if tenth and isinstance(run.length, Amount)
             else "a kill before the end"
         )
         message = f"{last} restarts at 0: `{interval.setting}` is not below `{run.length_setting}`"
-        better = max(1, int(run.length.value) // 10) if steps and isinstance(run.length, Amount) else None
-        fix = setting_to(interval.setting, better, safe=False) if better else None
+        changes = ((interval.setting, tenth),) if tenth else interval.repair
+        fix = settings_to(changes, safe=False)
         return Finding(at(interval.setting, run), message, Severity.INFO if run.short else None, fix)
 
     def _above_advice(self, interval: Interval, every: Amount, run: Run) -> Iterator[Finding]:
@@ -89,6 +89,14 @@ class IntervalTooLong(Rule):
             f"a save every {advice} is advised"
         )
         yield Finding(at(interval.setting, run), message, Severity.WARNING, setting_to(interval.setting, advice, safe=False))
+
+
+def _tenth(every: Amount, run: Run) -> int | None:
+    """A tenth of the run, where the run and the interval are counted in steps."""
+    length = run.length
+    if not isinstance(length, Amount) or length.unit is not Unit.STEP or every.unit is not Unit.STEP:
+        return None
+    return max(1, int(length.value) // 10)
 
 
 def _one_save_at_end(every: Amount, run: Run) -> bool:

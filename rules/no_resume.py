@@ -35,7 +35,8 @@ class NoResume(Rule):
     ```
 
     ## Fix safety
-    Safe where the framework has a value that finds the newest checkpoint and starts anew where there is none.
+    Safe where the framework has a value that finds the newest checkpoint and starts anew where there is none. Unsafe where another
+    run that was checked saves into the same directory: the run would then take up the other's checkpoint.
 
     ## References
     - LLaMA-Factory `v1/core/utils/checkpoint.py`, `resolve_resume_checkpoint_path`
@@ -44,7 +45,7 @@ class NoResume(Rule):
     code = "CKP201"
     name = "no-resume"
     severity = Severity.ERROR
-    fix = "safe"
+    fix = "safe or unsafe"
 
     def check(self, run: Run) -> Iterator[Finding]:
         if all(write.interval.every is NEVER for write in run.writes):

@@ -34,7 +34,8 @@ class ResumeFailsFirstLaunch(Rule):
     ```
 
     ## Fix safety
-    Safe: without the setting the framework looks for the newest checkpoint itself, and starts anew where there is none.
+    Safe: without the setting the framework looks for the newest checkpoint itself, and starts anew where there is none. Unsafe
+    where another run that was checked saves into the same directory.
 
     ## References
     - transformers `Trainer.train`: "No valid checkpoint found in output directory"
@@ -43,7 +44,7 @@ class ResumeFailsFirstLaunch(Rule):
     code = "CKP204"
     name = "resume-fails-first-launch"
     severity = Severity.ERROR
-    fix = "safe"
+    fix = "safe or unsafe"
 
     def check(self, run: Run) -> Iterator[Finding]:
         for read in run.reads:

@@ -33,6 +33,9 @@ class UnusedSuppression(SourceRule):
 
     ## Fix safety
     Safe: only the comment changes. Names that are still needed stay.
+
+    ## References
+    - `# ckptlint: ignore[rule, …]` holds for its line, or for the next one where it stands alone
     """
 
     code = "CKP901"
