@@ -294,7 +294,8 @@ def _directory(directory: Path) -> Iterator[int | None]:
     try:
         yield handle
     finally:
-        os.close(handle)
+        with contextlib.suppress(OSError):
+            os.close(handle)
 
 
 def _lock(directory: int | None) -> None:

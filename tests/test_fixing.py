@@ -326,6 +326,11 @@ def test_a_file_of_which_more_hard_links_exist_leaves_the_others_alone(config: P
 # ------------------------------------------------------------------------------------------------ what goes wrong
 
 
+def owner(step: str) -> object:
+    """Where a step is called: Python 3.10's ``Path.replace`` does not look at ``os.replace``."""
+    return Path if step in ("replace", "unlink") else os
+
+
 def refuse(number: int) -> Callable[..., object]:
     def call(*arguments: object, **options: object) -> object:
         raise OSError(number, os.strerror(number))
@@ -351,7 +356,8 @@ def test_a_refusal_is_said_in_words_and_the_file_is_as_it_was(
     config: Path, monkeypatch: pytest.MonkeyPatch, step: str, number: int, words: str
 ) -> None:
     # Root is refused nothing by permission bits, so the operating system's answer is given in its place.
-    monkeypatch.setattr(os, step, only_new_files(os.open, refuse(number)) if step == "open" else refuse(number))
+    refusal = only_new_files(os.open, refuse(number)) if step == "open" else refuse(number)
+    monkeypatch.setattr(owner(step), step, refusal)
     with pytest.raises(CannotWrite, match=words) as caught:
         replace_file(config, NEW, OLD)
     monkeypatch.undo()
@@ -416,6 +422,7 @@ def test_a_file_that_vanished_since_it_was_read_is_not_brought_back(config: Path
 # ------------------------------------------------------------------------------------------------ killed in between
 
 STEPS = ["open", "write", "fchown", "fchmod", "fsync", "close", "replace", "unlink"]
+REAL = {step: getattr(owner(step), step) for step in STEPS}
 
 
 def calls(step: str) -> Iterator[tuple[str, int]]:
@@ -445,6 +452,8 @@ def raising(real: Callable[..., object], nth: int) -> Callable[..., object]:
     def call(*arguments: object, **options: object) -> object:
         left[0] -= 1
         if left[0] == 0:
+            if real is REAL["close"]:
+                real(*arguments, **options)  # a close that fails has closed all the same
             raise OSError(errno.EIO, "simulated")
         return real(*arguments, **options)
 
@@ -469,7 +478,7 @@ def test_a_kill_at_any_step_leaves_the_old_file_or_the_new_one(config: Path, ste
     def action(nth: int) -> None:
         # Half of the data at a time, so that a kill also falls between two writes.
         os.write = lambda handle, data: real_write(handle, bytes(data[: len(NEW) // 2]))  # type: ignore[assignment]
-        setattr(os, step, killing(getattr(os, step), nth, after))
+        setattr(owner(step), step, killing(REAL[step], nth, after))
         replace_file(config, NEW, OLD)
 
     for _, nth in calls(step):
@@ -489,11 +498,11 @@ def test_a_failure_at_any_step_leaves_the_old_file_and_nothing_else(
     for _, nth in calls(step):
         config.write_bytes(OLD)
         with monkeypatch.context() as patched:
-            patched.setattr(os, step, raising(getattr(os, step), nth))
+            patched.setattr(owner(step), step, raising(REAL[step], nth))
             try:
                 replace_file(config, NEW, OLD)
             except CannotWrite:
-                assert config.read_bytes() in (OLD, NEW)
+                assert config.read_bytes() == OLD
             else:
                 assert config.read_bytes() == NEW
         assert leftovers(config.parent) == []
