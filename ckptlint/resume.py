@@ -6,23 +6,26 @@ which edits. Nothing is deleted. Planning and applying again changes nothing.
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ckptlint.checkpoints.checkpoint import Checkpoint, Notice, Verdict
-from ckptlint.checkpoints.listing import LocalListing
+from ckptlint.checkpoints.checkpoint import Checkpoint, Layout, Notice, Verdict
+from ckptlint.checkpoints.listing import Listing, LocalListing, Unreachable
+from ckptlint.checkpoints.scan import disk_notices
 from ckptlint.fixing import ChangedMeanwhile, replace_file
 from ckptlint.frameworks import all_frameworks
-from ckptlint.frameworks.framework import Framework, PinRequest, SaveRoot
+from ckptlint.frameworks.framework import Framework, Pin, PinRequest, SaveRoot, Searched
 from ckptlint.run import Run, UnsetVariable
 from ckptlint.source.file import SourceFile
 from ckptlint.source.paths import shown
-from ckptlint.source.text import CannotEdit, Edit, SourceError, apply
+from ckptlint.source.text import CannotEdit, Edit, EditConflict, SourceError, SourceText, apply
 
 # Two processes on one file: each reads, plans and replaces anew until its plan rests on what the file holds.
 _ATTEMPTS = 50
+
+# Notices that say what the start will do; without one of a framework's own, the generic words stand.
+_TELLS_THE_START = frozenset({"first-launch", "nothing-resumable", "launch-refused"})
 
 
 class CannotPlan(Exception):
@@ -51,7 +54,10 @@ class Change:
 
 @dataclass(frozen=True)
 class Plan:
-    """What one target needs so that its next start takes the newest complete checkpoint."""
+    """What one target needs so that its next start takes the newest complete checkpoint.
+
+    ``directory`` is where the run saves, ``arguments`` say the same as the edits on the command line of the launch.
+    """
 
     target: str
     title: str
@@ -62,6 +68,7 @@ class Plan:
     skipped: tuple[Skipped, ...]
     changes: tuple[Change, ...]
     notices: tuple[Notice, ...]
+    arguments: tuple[str, ...]
     before: bytes = field(repr=False)
     after: bytes = field(repr=False)
 
@@ -81,31 +88,32 @@ def plan(target: str, environment: Mapping[str, str], *, save_dir: str | None = 
     file = _read(target)
     framework, run = _recognise(file)
     try:
-        roots = framework.roots(run, environment, save_dir)
+        search = _search(framework, run, framework.roots(run, environment, save_dir), environment, deep)
+        request = PinRequest(search.searched, search.chosen, environment)
+        pin = framework.pin(run, request)
+        edits = (*request.save.root.edits, *pin.edits)
+        after = apply(file.text, edits).encode("utf-8")
     except UnsetVariable as error:
-        remedy = f"set it, or name the directory with --save-dir (export {error.name}=… before `ckptlint resume`)"
+        remedy = f"set it (export {error.name}=...) before `ckptlint resume`, or name the directory with --save-dir"
         raise CannotPlan(f"{file.path}: {error}; {remedy}") from None
-    except ValueError as error:
-        raise CannotPlan(f"{file.path}: {error}; name the directory with --save-dir") from None
-    root, found, files = _search(framework, run, roots, deep)
-    chosen = next((checkpoint for checkpoint in found if checkpoint.complete), None)
-    try:
-        pin = framework.pin(run, PinRequest(root, chosen, found, files, environment))
-        after = apply(file.text, pin.edits)
-    except CannotEdit as error:
+    except (CannotEdit, EditConflict) as error:
         raise CannotPlan(f"{file.path}: {error}; write that setting out by hand") from None
+    except (Unreachable, ValueError) as error:
+        raise CannotPlan(f"{file.path}: {error}") from None
+    _refuse_unreadable(framework, file, after)
     return Plan(
         target=file.path,
         title=framework.title,
         framework=framework.name,
-        directory=root.directory,
-        chosen=chosen,
-        chosen_path=root.checkpoint(chosen.path) if chosen else None,
-        skipped=tuple(_skipped(root, found, chosen)),
-        changes=tuple(_changes(file, pin.edits)),
-        notices=(*_from_disk(root, found, chosen), *pin.notices),
+        directory=request.save.root.directory,
+        chosen=request.chosen,
+        chosen_path=request.chosen_path,
+        skipped=tuple(_skipped(search, framework, run, environment)),
+        changes=tuple(_changes(file.text, edits)),
+        notices=tuple(_notices(search, pin)),
+        arguments=pin.arguments,
         before=file.data,
-        after=after.encode("utf-8"),
+        after=after,
     )
 
 
@@ -128,6 +136,9 @@ def carry_out(decided: Plan, again: Callable[[], Plan]) -> Plan:
     raise CannotPlan(f"{decided.target}: other processes keep changing the file; run again when they are done")
 
 
+# ------------------------------------------------------------------------------------------------ the file
+
+
 def _read(target: str) -> SourceFile:
     path = Path(target)
     if path.is_dir():
@@ -139,7 +150,6 @@ def _read(target: str) -> SourceFile:
 
 
 def _recognise(file: SourceFile) -> tuple[Framework, Run]:
-    problem: SourceError | None = None
     for framework in all_frameworks():
         if file.suffix not in framework.suffixes or not framework.mentions(file.data):
             continue
@@ -147,73 +157,135 @@ def _recognise(file: SourceFile) -> tuple[Framework, Run]:
         if runs:
             return framework, runs[0]
     titles = ", ".join(framework.title for framework in all_frameworks())
-    raise CannotPlan(f"{file.path}: no training run of a framework that can be pinned ({titles})") from problem
+    raise CannotPlan(f"{file.path}: this is no training run that can be pinned (known are those of {titles})")
 
 
-def _search(
-    framework: Framework, run: Run, roots: Iterable[SaveRoot], deep: bool
-) -> tuple[SaveRoot, tuple[Checkpoint, ...], frozenset[str]]:
-    """The first directory with a complete checkpoint; the one the run saves into where there is none."""
-    first: tuple[SaveRoot, tuple[Checkpoint, ...], frozenset[str]] | None = None
+def _refuse_unreadable(framework: Framework, file: SourceFile, after: bytes) -> None:
+    """No plan may leave a file that its framework does not read any more."""
+    if after == file.data:
+        return
+    try:
+        if framework.read(SourceFile(file.path, after)):
+            return
+        why = "it would be no training run any more"
+    except SourceError as error:
+        why = str(error)
+    raise CannotPlan(f"{file.path}: the change would spoil the file ({why}), so it stays as it is; change the setting by hand")
+
+
+# ------------------------------------------------------------------------------------------------ the disk
+
+
+@dataclass(frozen=True)
+class _Search:
+    """What was found.
+
+    ``chosen`` is the newest complete checkpoint that this start can take up, ``disk`` is what the disk alone tells.
+    """
+
+    searched: tuple[Searched, ...]
+    chosen: Checkpoint | None
+    disk: tuple[Notice, ...]
+
+
+def _search(framework: Framework, run: Run, roots: Iterable[SaveRoot], environment: Mapping[str, str], deep: bool) -> _Search:
+    """Look through the directories in turn until one holds a checkpoint to take."""
+
+    def fits(checkpoint: Checkpoint) -> bool:
+        return checkpoint.complete and not framework.unfit(run, checkpoint, environment)
+
     layout = framework.layout(run)
+    searched: list[Searched] = []
+    disk: list[Notice] = []
     for root in roots:
         listing = LocalListing(root.directory)
-        found = []
-        for checkpoint in layout.walk(listing, deep=deep):
-            if root.only is None or checkpoint.path == root.only:
-                found.append(checkpoint)
-                if checkpoint.complete:
-                    break
-        result = (root, tuple(found), frozenset(listing.files()))
-        if found and found[-1].complete:
-            return result
-        first = first or result
-    assert first is not None
-    return first
+        found, chosen, next_older = _look_through(layout, listing, root, fits, deep)
+        searched.append(Searched(root, found, frozenset(listing.files()), frozenset(listing.directories())))
+        disk += _from_disk(layout, listing, root, [*(one for one in found if fits(one) or not one.complete), *next_older])
+        if chosen is not None:
+            return _Search(tuple(searched), chosen, tuple(disk))
+    return _Search(tuple(searched), None, tuple(disk))
 
 
-def _skipped(root: SaveRoot, found: tuple[Checkpoint, ...], chosen: Checkpoint | None) -> Iterable[Skipped]:
-    for checkpoint in found:
-        if checkpoint is chosen:
-            return
-        reason = "; ".join(checkpoint.reasons) or checkpoint.verdict.value
-        yield Skipped(root.checkpoint(checkpoint.path), checkpoint.step, checkpoint.verdict, reason)
+def _look_through(
+    layout: Layout, listing: Listing, root: SaveRoot, fits: Callable[[Checkpoint], bool], deep: bool
+) -> tuple[tuple[Checkpoint, ...], Checkpoint | None, tuple[Checkpoint, ...]]:
+    """Down to the chosen checkpoint; that one; and the next older one that could be taken (with ``deep`` it is not read)."""
+    found: list[Checkpoint] = []
+    chosen = None
+    for checkpoint in layout.walk(listing, deep=deep):
+        if root.only not in (None, checkpoint.path):
+            continue
+        if chosen is not None and fits(checkpoint):
+            return tuple(found), chosen, (checkpoint,)
+        if chosen is None:
+            found.append(checkpoint)
+            chosen = checkpoint if fits(checkpoint) else None
+        if chosen is not None and deep:
+            break
+    return tuple(found), chosen, ()
 
 
-def _from_disk(root: SaveRoot, found: tuple[Checkpoint, ...], chosen: Checkpoint | None) -> Iterable[Notice]:
-    if not found:
-        yield Notice("first-launch", f"nothing to resume in `{root.path}` yet: the run starts at step 0")
-        return
-    newer = [checkpoint for checkpoint in found if checkpoint is not chosen]
-    if chosen is None:
-        yield Notice(
-            "nothing-resumable",
-            f"`{root.path}` holds {_count(len(newer))} and none is complete: the next run begins at step 0 and overwrites them; "
-            "move them away first if you need them",
-        )
-    for verdict, name, words in (
-        (Verdict.DAMAGED, "newer-damaged", "is damaged and was passed over"),
-        (Verdict.WEIGHTS_ONLY, "weights-only-skipped", "holds weights only and was passed over"),
-        (Verdict.IN_PROGRESS, "live-run", "is being written: another process may be running this very run"),
-    ):
-        for checkpoint in newer:
-            if checkpoint.verdict is verdict and (chosen is not None or verdict is not Verdict.DAMAGED):
-                yield Notice(name, f"`{root.checkpoint(checkpoint.path)}` {words}")
+def _from_disk(layout: Layout, listing: Listing, root: SaveRoot, checkpoints: Iterable[Checkpoint]) -> Iterator[Notice]:
+    """The notices of a directory, without what only holds of a whole one: of this one a single checkpoint may be meant."""
+    for notice in disk_notices(layout, listing, tuple(checkpoints)):
+        if notice.name != "nothing-resumable" and (root.only is None or notice.name != "retention-window"):
+            yield notice
 
 
-def _count(number: int) -> str:
-    return f"{number} checkpoint" + ("" if number == 1 else "s")
+def _skipped(search: _Search, framework: Framework, run: Run, environment: Mapping[str, str]) -> Iterator[Skipped]:
+    for searched in search.searched:
+        for checkpoint in searched.found:
+            if checkpoint is search.chosen:
+                return
+            unfit = framework.unfit(run, checkpoint, environment) if checkpoint.complete else ""
+            reason = unfit or "; ".join(checkpoint.reasons) or checkpoint.verdict.value
+            yield Skipped(searched.root.checkpoint(checkpoint.path), checkpoint.step, checkpoint.verdict, reason)
 
 
-def _changes(file: SourceFile, edits: Iterable[Edit]) -> Iterable[Change]:
-    """The lines that edits touch, before and after."""
-    text = file.text
-    for edit in sorted(edits, key=lambda edit: edit.span.start):
-        first, last = text.line_at(edit.span.start), text.line_at(edit.span.end)
-        before = text.text[first.start : last.end]
-        after = text.text[first.start : edit.span.start] + edit.replacement + text.text[edit.span.end : last.end]
-        line = first.line
-        if after.startswith(before) and after[len(before) : len(before) + 1] in ("\n", "\r"):
-            after, before, line = after[len(before) :].strip("\r\n"), "", line + 1
-        if after != before:
-            yield Change(os.fspath(file.path), line, before.strip("\r\n"), after.strip("\r\n"))
+def _notices(search: _Search, pin: Pin) -> Iterator[Notice]:
+    yield from search.disk
+    if search.chosen is None and not any(notice.name in _TELLS_THE_START for notice in pin.notices):
+        yield _without_checkpoint(search.searched)
+    yield from pin.notices
+
+
+def _without_checkpoint(searched: tuple[Searched, ...]) -> Notice:
+    count = sum(len(one.found) for one in searched)
+    places = " and ".join(f"`{one.root.path}`" for one in searched if one.found or not count)
+    if not count:
+        return Notice("first-launch", f"there is no checkpoint in {places} yet: the run begins at step 0")
+    none = "the only checkpoint is not complete" if count == 1 else f"none of the {count} checkpoints is complete"
+    effect = "the run begins at step 0 and overwrites what is there; move it away first if you need it"
+    return Notice("nothing-resumable", f"in {places} {none}: {effect}")
+
+
+# ------------------------------------------------------------------------------------------------ the lines
+
+
+def _changes(text: SourceText, edits: Iterable[Edit]) -> Iterator[Change]:
+    """The lines that edits touch, before and after; edits on one line are one change."""
+    groups: list[tuple[int, int, list[Edit]]] = []
+    for edit in sorted(edits, key=lambda edit: (edit.span.start, edit.span.end)):
+        start, end = text.line_at(edit.span.start).start, text.line_at(edit.span.end).end
+        if groups and start <= groups[-1][1]:
+            first, last, same = groups.pop()
+            groups.append((first, max(last, end), [*same, edit]))
+        else:
+            groups.append((start, end, [edit]))
+    for start, end, together in groups:
+        change = _change(text, start, end, together)
+        if change.before != change.after:
+            yield change
+
+
+def _change(text: SourceText, start: int, end: int, edits: Iterable[Edit]) -> Change:
+    pieces, at = [], start
+    for edit in edits:
+        pieces += [text.text[at : edit.span.start], edit.replacement]
+        at = edit.span.end
+    before, after = text.text[start:end], "".join(pieces) + text.text[at:end]
+    line, _ = text.position(start)
+    if after.startswith(before) and after[len(before) :].startswith(("\n", "\r")):
+        line, before, after = line + before.count("\n") + 1, "", after[len(before) :]
+    return Change(text.path, line, before.strip("\r\n"), after.strip("\r\n"))

@@ -40,40 +40,42 @@ def resume(
     Run it where the launch will run: relative paths are taken from the working directory. Variables in paths get the
     environment's values. Running it again changes nothing until there is a newer checkpoint.
 
-    Exit status: 0 the launch can go on, 1 the framework will refuse to start as things lie, 2 an error; nothing is changed then.
+    Exit status: 0 the launch can go on, 1 do not launch (the framework would stop, or lose what is there), 2 an error; the file
+    it is about is not changed then.
     """
+    if diff and output_format == "json":
+        raise click.UsageError("--diff prints a patch, --output-format json a plan; choose one")
     done: list[Plan] = []
     failed = False
     for target in targets:
-
-        def decide(target: str = target) -> Plan:
-            return plan(target, os.environ, save_dir=save_dir, deep=deep)
-
         try:
-            decided = decide()
-            if not (dry_run or diff):
-                _print(decided, output_format, written=True)
-                decided = carry_out(decided, decide)
+            done.append(_resume(target, save_dir=save_dir, deep=deep, write=not (dry_run or diff)))
         except (CannotPlan, CannotWrite, SourceError) as error:
-            click.echo(f"error: {error}{_remedy(error)}", err=True)
+            click.echo(f"error: {error}", err=True)
             failed = True
             continue
-        done.append(decided)
         if diff:
-            click.echo(plans.diff(decided), nl=False)
-        elif dry_run:
-            _print(decided, output_format, written=False)
-    if output_format == "json" and not diff:
+            click.echo(plans.diff(done[-1]), nl=False)
+        elif output_format == "text":
+            colours = Colours(sys.stdout.isatty() and not os.environ.get("NO_COLOR"))
+            click.echo(plans.text(done[-1], colours, written=not dry_run), nl=False)
+    if output_format == "json":
         click.echo(plans.as_json(done), nl=False)
     ctx.exit(ERROR if failed else FOUND if any(decided.refused for decided in done) else 0)
 
 
-def _print(decided: Plan, output_format: str, *, written: bool) -> None:
-    if output_format == "text":
-        colours = Colours(sys.stdout.isatty() and not os.environ.get("NO_COLOR"))
-        click.echo(plans.text(decided, colours, written=written), nl=False)
+def _resume(target: str, *, save_dir: str | None, deep: bool, write: bool) -> Plan:
+    """The plan for one target, carried out if it is to be written."""
 
+    def decide() -> Plan:
+        return plan(target, os.environ, save_dir=save_dir, deep=deep)
 
-def _remedy(error: Exception) -> str:
-    """Where the file cannot be written, the launch can still be pinned on its command line."""
-    return "; or pass the setting on the launch's command line instead" if isinstance(error, CannotWrite) else ""
+    decided = decide()
+    if not write:
+        return decided
+    try:
+        return carry_out(decided, decide)
+    except CannotWrite as error:
+        if decided.arguments:
+            raise CannotPlan(f"{error}; or add to the launch's command line: {' '.join(decided.arguments)}") from None
+        raise

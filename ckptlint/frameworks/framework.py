@@ -16,10 +16,14 @@ from ckptlint.source.text import Edit
 
 @dataclass(frozen=True)
 class Pin:
-    """The edits that make the next start take one checkpoint (or none), and what to know about it."""
+    """The edits that make the next start take one checkpoint (or none), and what to know about it.
+
+    ``arguments`` do the same on the command line of the launch; () where there is nothing to change, or no way to say it there.
+    """
 
     edits: tuple[Edit, ...] = ()
     notices: tuple[Notice, ...] = ()
+    arguments: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -27,8 +31,8 @@ class SaveRoot:
     """A directory to look for a run's checkpoints in.
 
     ``path`` is how the file names it (in the author's style, for what a pin writes), ``directory`` the same with ``~`` and
-    variables replaced; a relative one is relative to the launch's working directory. ``edits`` is what the file needs so that the
-    framework uses that very directory. ``only``: of this directory nothing but that checkpoint is meant.
+    variables replaced; a relative one is relative to the launch's working directory. ``edits`` is what the file needs so that
+    the framework uses that very directory. ``only``: of this directory nothing but that checkpoint is meant.
     """
 
     path: str
@@ -42,18 +46,36 @@ class SaveRoot:
 
 
 @dataclass(frozen=True)
+class Searched:
+    """A directory that was looked through: its checkpoints, newest first and down to the chosen one, and what else is in it."""
+
+    root: SaveRoot
+    found: tuple[Checkpoint, ...]
+    files: frozenset[str]
+    folders: frozenset[str]
+
+
+@dataclass(frozen=True)
 class PinRequest:
     """What a plan has decided, and what lies on disk.
 
-    ``chosen`` is below ``root``; None: nothing complete exists, and ``root`` is the directory the run saves into. ``found`` is
-    what was looked at there, newest first; ``files`` are the names of the files in the directory itself.
+    ``searched`` begins with the directory the run saves into; ``chosen`` lies in the last one. None: nothing that this start
+    could take is complete.
     """
 
-    root: SaveRoot
+    searched: tuple[Searched, ...]
     chosen: Checkpoint | None
-    found: tuple[Checkpoint, ...]
-    files: frozenset[str]
     environment: Mapping[str, str]
+
+    @property
+    def save(self) -> Searched:
+        """The directory the run saves into."""
+        return self.searched[0]
+
+    @property
+    def chosen_path(self) -> str | None:
+        """How the file names the chosen checkpoint."""
+        return None if self.chosen is None else self.searched[-1].root.checkpoint(self.chosen.path)
 
 
 class Framework(ABC):
@@ -88,9 +110,13 @@ class Framework(ABC):
             ValueError: a path has no value before the run starts.
         """
 
+    def unfit(self, run: Run, checkpoint: Checkpoint, environment: Mapping[str, str]) -> str:
+        """Why this run, started in this environment, cannot take up a whole checkpoint; "" where nothing says so."""
+        return ""
+
     @abstractmethod
     def pin(self, run: Run, request: PinRequest) -> Pin:
-        """The edits that make the next start do what was decided, and what to know about that start."""
+        """The edits that make the next start do what was decided, besides those of the save root, and what to know about it."""
 
 
 def release_of(file: SourceFile, distributions: tuple[str, ...], newest_read: str) -> Release:

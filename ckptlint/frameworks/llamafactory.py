@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from ckptlint.checkpoints.checkpoint import Layout
+from ckptlint.checkpoints.checkpoint import Checkpoint, Layout
 from ckptlint.frameworks import trainer
 from ckptlint.frameworks.framework import Framework, Pin, PinRequest, SaveRoot, release_of
 from ckptlint.frameworks.llamafactory_keys import ASSUMED, V0_CHECKPOINT_KEYS, V0_KEYS, transformers_of, v0_key, v0_keys
@@ -94,6 +94,11 @@ class LlamaFactory(Framework):
 
         return roots(run, environment, save_dir)
 
+    def unfit(self, run: Run, checkpoint: Checkpoint, environment: Mapping[str, str]) -> str:
+        from ckptlint.frameworks.llamafactory_pin import unfit
+
+        return unfit(run, checkpoint, environment)
+
     def pin(self, run: Run, request: PinRequest) -> Pin:
         from ckptlint.frameworks.llamafactory_pin import pin
 
@@ -158,8 +163,12 @@ class _Reader:
             refusals=tuple(self._refusals()),
             strange_keys=tuple(self._strange_keys()),
             model=shown(self.settings.value("model_name_or_path") or ""),
-            settings=self.settings.settings(key.name for key in self.keys),
+            settings=self.settings.settings([*(key.name for key in self.keys), *self._megatron_keys()]),
         )
+
+    def _megatron_keys(self) -> Iterator[str]:
+        """Written keys that only a run with USE_MCA=1 or USE_MEGATRON_BRIDGE=1 takes: its checkpoints have another layout."""
+        return (name for name in ("tensor_model_parallel_size", "pipeline_model_parallel_size") if name in self.settings)
 
     # -------------------------------------------------------------------------------- where and how often
 

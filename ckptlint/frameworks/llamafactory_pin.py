@@ -1,22 +1,27 @@
 """How a LLaMA-Factory run is pointed at a checkpoint.
 
-Sources: ``hparams/parser.py`` (``get_train_args``) for what the normal trainer does with each value, ``v1/core/utils/checkpoint.py``
-(``find_latest_checkpoint``, ``resume``) for the new one. An explicit path is taken whatever ``overwrite_output_dir`` says.
+Sources: ``hparams/parser.py`` (``get_train_args``) and ``train/ppo/trainer.py`` for what the normal trainer does with each
+value, ``v1/core/utils/checkpoint.py`` (``find_latest_checkpoint``, ``resume``) for the new one. An explicit path is taken
+whatever ``overwrite_output_dir`` says.
 """
 
 from __future__ import annotations
 
 import os
 import posixpath
-from collections.abc import Iterator, Mapping
+import shlex
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 
 from ckptlint.checkpoints.checkpoint import Checkpoint, Notice, Verdict
+from ckptlint.checkpoints.llamafactory_v1 import MARKER
 from ckptlint.frameworks.framework import Pin, PinRequest, SaveRoot
-from ckptlint.frameworks.trainer import CHECKPOINT_NAME, number
-from ckptlint.run import Amount, Changing, Choice, PathExpr, Run, Setting, Unit
-from ckptlint.source.text import Edit
+from ckptlint.frameworks.trainer import CHECKPOINT_NAME
+from ckptlint.frameworks.trainer_start import about, other_backend, other_world_size
+from ckptlint.run import Changing, Literal, PathExpr, Placeholder, Run, Setting, State, Unknown, UnsetVariable, shown
 
-# Any of these in the output directory itself, without a checkpoint-N beside it, stops the launch (extras/constants.py CHECKPOINT_NAMES).
+# Any of these in the output directory itself, without a checkpoint-N beside it, stops the launch (extras/constants.py
+# CHECKPOINT_NAMES).
 FINAL_WEIGHTS = frozenset(
     {
         "adapter_model.bin",
@@ -28,202 +33,408 @@ FINAL_WEIGHTS = frozenset(
     }
 )
 
+# Environment switches and keys of other trainers behind the same YAML, whose checkpoints have Megatron's layouts.
+_MEGATRON_SWITCHES = ("USE_MCA", "USE_MEGATRON_BRIDGE")
+MEGATRON_KEYS = ("tensor_model_parallel_size", "pipeline_model_parallel_size")
+
+# hparams/parser.py read_args merges key=value arguments into the YAML since this release.
+_TAKES_ARGUMENTS_SINCE = "0.9.3"
+
 
 # ------------------------------------------------------------------------------------------------ where to look
 
 
 def roots(run: Run, environment: Mapping[str, str], save_dir: str | None) -> tuple[SaveRoot, ...]:
-    """The output directory; then, where the resume value names another place, that place."""
-    output = run.settings["output_dir"]
-    root = _output_root(run, output, environment) if save_dir is None else _given_root(output, save_dir)
-    other = _pinned_root(run, environment)
-    if other is None:
-        return (root,)
-    if _same(root.directory, other.directory):
-        # The author's own spelling of the same place, unless it is only one of several.
-        return (SaveRoot(root.path if root.edits else other.path, root.directory, root.edits),)
-    return (root, other)
+    """The output directory; then, where the resume value names another place, that place.
+
+    Raises:
+        UnsetVariable: a path names a variable that is not set.
+        ValueError: the directory cannot be known, or its checkpoints cannot be read.
+    """
+    _refuse_megatron(run, environment)
+    save = _output_root(run, environment) if save_dir is None else _given_root(run, save_dir, environment)
+    try:
+        named = _named_root(run, environment)
+    except UnsetVariable:
+        if save_dir is None:
+            raise
+        named = None
+    if named is None:
+        return (save,)
+    if _same_place(save.directory, named.directory):
+        # The author's own spelling of the same place.
+        return (SaveRoot(save.path if save.edits else named.path, save.directory, save.edits),)
+    return (save, named)
 
 
-def _output_root(run: Run, output: Setting, environment: Mapping[str, str]) -> SaveRoot:
-    path = run.writes[0].directory.path
-    if not isinstance(path, PathExpr):
-        raise ValueError(path.why)
-    if any(path.of(Changing)):
-        raise ValueError(f"{output.name} is not set, and the default is a new directory at every start")
-    directory = path.expand(environment)
-    if path.literal is not None:
-        expanded = _home(directory, environment)
-        return SaveRoot(expanded, expanded)
-    return SaveRoot(directory, _home(directory, environment), output.set(directory))
+def _refuse_megatron(run: Run, environment: Mapping[str, str]) -> None:
+    switched = [name for name in _MEGATRON_SWITCHES if environment.get(name, "").lower() in ("true", "y", "1")]
+    keys = [name for name in MEGATRON_KEYS if name in run.settings]
+    for name in (*switched, *keys):
+        raise ValueError(f"{name} is set, so {run.title} saves in a Megatron layout, which ckptlint does not read yet")
 
 
-def _given_root(output: Setting, save_dir: str) -> SaveRoot:
-    edits = () if output.value == save_dir else output.set(save_dir)
-    return SaveRoot(save_dir, save_dir, edits)
+def _output_root(run: Run, environment: Mapping[str, str]) -> SaveRoot:
+    output, path = run.settings["output_dir"], run.writes[0].directory.path
+    if isinstance(path, Unknown):
+        raise ValueError(f"{path.why}; name the directory with --save-dir")  # noqa: TRY004 - not known, not of a wrong type
+    if any(path.of(Changing)) and not output.written:
+        raise ValueError("output_dir is not set, and the default is a new directory at every start; set it, or use --save-dir")
+    expanded = _expanded(path, environment)
+    directory = _home(expanded, environment)
+    if path.written == expanded:
+        return SaveRoot(directory, directory)
+    return SaveRoot(directory, directory, output.set(_writable(directory)))
 
 
-def _pinned_root(run: Run, environment: Mapping[str, str]) -> SaveRoot | None:
-    """The directory that the resume value names or lies in."""
-    read = run.reads[0]
-    setting = run.settings["resume_from_checkpoint"]
-    if not isinstance(setting.value, str) or not setting.value or setting.value == "auto":
+def _given_root(run: Run, save_dir: str, environment: Mapping[str, str]) -> SaveRoot:
+    output, directory = run.settings["output_dir"], _home(_known(save_dir, "--save-dir"), environment)
+    if isinstance(output.value, str) and _same_spelling(_home(output.value, environment), directory):
+        return SaveRoot(directory, directory)
+    return SaveRoot(directory, directory, output.set(_writable(directory)))
+
+
+def _named_root(run: Run, environment: Mapping[str, str]) -> SaveRoot | None:
+    """The directory that the resume value names, or that holds the checkpoint it names; None where it names none."""
+    value = run.settings["resume_from_checkpoint"].value
+    if not isinstance(value, str) or not value.strip():
         return None
-    path = (read.path or PathExpr.of_text(setting.value, expanded=False)).expand(environment)
+    path = _expanded(PathExpr.of_text(value, expanded=False), environment).rstrip("/") or "/"
     directory = _home(path, environment)
-    parent, name = posixpath.split(directory.rstrip("/"))
-    if not CHECKPOINT_NAME.fullmatch(name):
-        return SaveRoot(path.rstrip("/") or path, directory) if "/" in path or os.path.isdir(directory) else None  # noqa: PTH112
-    style = posixpath.split(path.rstrip("/"))[0] if directory == path else parent
-    return SaveRoot(style or ".", parent or ".", only=name)
+    if "/" not in path and (path == "auto" or not os.path.isdir(directory)):  # noqa: PTH112
+        return None
+    parent, name = posixpath.split(directory)
+    if CHECKPOINT_NAME.fullmatch(name):
+        return SaveRoot(parent or ".", parent or ".", only=name)
+    return SaveRoot(directory, directory)
+
+
+def _expanded(path: PathExpr, environment: Mapping[str, str]) -> str:
+    """A path with its variables replaced. What only looks like a placeholder is a folder's name to LLaMA-Factory."""
+    parts = tuple(Literal(part.text) if isinstance(part, Placeholder) else part for part in path.parts)
+    try:
+        return _known(PathExpr(parts, path.written).expand(environment), path.written)
+    except ValueError as error:
+        raise ValueError(f"{error}; write the path itself") from None
+
+
+def _known(path: str, written: str) -> str:
+    if not path.strip():
+        raise ValueError(f"`{written}` names no directory")
+    if "\0" in path:
+        raise ValueError(f"`{written!r}` holds a NUL character, which no path can")
+    return path
+
+
+def _writable(path: str) -> str:
+    """OmegaConf takes ``${`` for an interpolation however it is quoted."""
+    if "${" in path:
+        raise ValueError(f"`{path}` holds `${{`, which no YAML can say to LLaMA-Factory")
+    return path
 
 
 def _home(path: str, environment: Mapping[str, str]) -> str:
     """transformers replaces a leading ``~`` in output_dir; in a resume path nobody does."""
     home = environment.get("HOME", "")
-    return home + path[1:] if home and (path == "~" or path.startswith("~/")) else path
+    if home and (path == "~" or path.startswith("~/")):
+        return home.rstrip("/") + path[1:] or "/"
+    return os.path.expanduser(path)  # noqa: PTH111
 
 
-def _same(one: str, other: str) -> bool:
+def _same_place(one: str, other: str) -> bool:
     return os.path.realpath(one) == os.path.realpath(other)
 
 
-# ------------------------------------------------------------------------------------------------ the normal trainer
+def _same_spelling(one: str, other: str) -> bool:
+    return posixpath.normpath(one) == posixpath.normpath(other)
+
+
+# ------------------------------------------------------------------------------------------------ what a launch can take up
+
+
+def unfit(run: Run, checkpoint: Checkpoint, environment: Mapping[str, str]) -> str:
+    """Why this run cannot take up a whole checkpoint: stage, backend, finetuning_type or number of processes; "" if it can."""
+    if run.obstacles:
+        return run.obstacles[0].why
+    return (
+        other_backend(run.settings["deepspeed"], checkpoint, environment)
+        or _other_weights(run.settings["finetuning_type"], checkpoint)
+        or other_world_size(checkpoint, _world_size(environment))
+    )
+
+
+def unfit_v1(checkpoint: Checkpoint, environment: Mapping[str, str]) -> str:
+    """The same for the new trainer: number of processes. Its backends stand in a mapping that is not read."""
+    return other_world_size(checkpoint, _world_size(environment))
+
+
+def _other_weights(method: Setting, checkpoint: Checkpoint) -> str:
+    if not method.written:
+        return ""
+    if checkpoint.adapter is True and method.value in ("full", "freeze"):
+        return f"it holds an adapter, and `{method}` trains the model's own weights"
+    if checkpoint.adapter is False and method.value in ("lora", "oft"):
+        return f"it holds a whole model, and `{method}` trains an adapter"
+    return ""
+
+
+def _world_size(environment: Mapping[str, str]) -> int | None:
+    """launcher.py starts NNODES (default 1) times NPROC_PER_NODE (default: the devices, which we do not count) processes."""
+    per_node, nodes = environment.get("NPROC_PER_NODE", ""), environment.get("NNODES", "1")
+    return int(per_node) * int(nodes) if per_node.isdecimal() and nodes.isdecimal() else None
+
+
+# ------------------------------------------------------------------------------------------------ what a start does
+
+
+@dataclass(frozen=True)
+class _Start:
+    """What a start does with one resume value, as things lie: take a checkpoint up, stop, or neither and begin at step 0.
+
+    ``at`` is the checkpoint it stops at, if it stops at one.
+    """
+
+    takes: Checkpoint | None = None
+    stops: str = ""
+    remedy: str = ""
+    at: Checkpoint | None = None
+
+
+@dataclass(frozen=True)
+class _Launch:
+    """A run, what lies on disk for it, and why it cannot take a checkpoint up ("": it can)."""
+
+    run: Run
+    request: PinRequest
+    why_unfit: Callable[[Checkpoint], str]
+
+    @property
+    def resume(self) -> Setting:
+        return self.run.settings["resume_from_checkpoint"]
+
+    @property
+    def directory(self) -> str:
+        """The output directory as messages name it."""
+        return self.request.save.root.path
+
+    @property
+    def found(self) -> tuple[Checkpoint, ...]:
+        """The checkpoints in the output directory, newest first."""
+        return self.request.save.found
+
+    @property
+    def unfit(self) -> tuple[Checkpoint, ...]:
+        """Those in the output directory that are whole, but not for this launch."""
+        return tuple(found for found in self.found if found.complete and self.why_unfit(found))
+
+    @property
+    def wants_another_run_s(self) -> bool:
+        """Whether the resume value names one certain checkpoint outside the output directory."""
+        return any(searched.root.only for searched in self.request.searched[1:])
+
+    def path(self, checkpoint: Checkpoint) -> str:
+        return self.request.save.root.checkpoint(checkpoint.path)
+
+    def named(self, value: object) -> Checkpoint | None:
+        """The checkpoint that a resume value names, if it is one that was looked at."""
+        if not isinstance(value, str) or "\0" in value:
+            return None
+        for searched in self.request.searched:
+            for checkpoint in searched.found:
+                if _same_place(value, posixpath.join(searched.root.directory, checkpoint.path)):
+                    return checkpoint
+        return None
+
+
+def _start(launch: _Launch, value: object) -> _Start:
+    """hparams/parser.py get_train_args, then Trainer.train (or ppo_train)."""
+    stage, method = (launch.run.settings[name].value for name in ("stage", "finetuning_type"))
+    overwrite = launch.run.settings["overwrite_output_dir"]
+    if stage in ("rm", "ppo") and method in ("full", "freeze"):
+        return _Start()
+    if value is None:
+        return _Start() if overwrite.value is True else _start_from_newest(launch, _start_without_checkpoint(launch))
+    if stage == "ppo" and launch.run.obstacles:
+        return _Start(stops=launch.run.obstacles[0].why, remedy=launch.run.obstacles[0].instead)
+    if value is False:
+        return _Start()
+    if value is True:
+        return _start_from_newest(launch, _Start(stops=f"there is no checkpoint in `{launch.directory}`"))
+    return _start_from(launch, launch.named(value), f"{launch.resume.name}: {shown(value)}")
+
+
+def _start_v1(launch: _Launch, value: object) -> _Start:
+    """v1/core/utils/checkpoint.py resume: falsy is never, "auto" the newest with the marker, anything else a path."""
+    if not value:
+        return _Start()
+    if value != "auto":
+        return _start_from(launch, launch.named(value), f"{launch.resume.name}: {shown(value)}")
+    marked = [found for found in launch.found if not any(reason.startswith(MARKER) for reason in found.reasons)]
+    return _start_from(launch, marked[0], launch.path(marked[0])) if marked else _Start()
+
+
+def _start_from_newest(launch: _Launch, otherwise: _Start) -> _Start:
+    """transformers get_last_checkpoint: the highest number, whatever is in the folder."""
+    names = [name for name in launch.request.save.folders if CHECKPOINT_NAME.fullmatch(name)]
+    if not names:
+        return otherwise
+    newest = max(names, key=lambda name: int(name.rpartition("-")[2]))
+    there = next((found for found in launch.found if found.path == newest), None)
+    return _start_from(launch, there, launch.request.save.root.checkpoint(newest))
+
+
+def _start_from(launch: _Launch, checkpoint: Checkpoint | None, name: str) -> _Start:
+    if checkpoint is None:
+        return _Start(stops=f"`{name}` is no checkpoint that it can read", remedy="mend the path, or move what lies there away")
+    if launch.run.obstacles:
+        obstacle = launch.run.obstacles[0]
+        return _Start(stops=f"`{name}`: {obstacle.why}", remedy=obstacle.instead, at=checkpoint)
+    why = launch.why_unfit(checkpoint)
+    if why:
+        return _Start(stops=f"`{name}`: {why}", remedy=_AS_BEFORE, at=checkpoint)
+    if not _loads(checkpoint):
+        return _Start(stops=f"`{name}`: {'; '.join(checkpoint.reasons)}", at=checkpoint)
+    return _Start(takes=checkpoint)
+
+
+def _start_without_checkpoint(launch: _Launch) -> _Start:
+    """Final weights and no checkpoint stop the launch: Output directory already exists and is not empty."""
+    weights = sorted(launch.request.save.files & FINAL_WEIGHTS)
+    if not weights:
+        return _Start()
+    ended = ", and train_results.json of a run that has ended" if "train_results.json" in launch.request.save.files else ""
+    return _Start(
+        stops=f"`{launch.directory}` holds final weights ({weights[0]}){ended}, but no checkpoint: there is nothing to resume",
+        remedy="name a new output_dir, or move the weights away (overwrite_output_dir would end resuming for all later starts)",
+    )
+
+
+def _loads(checkpoint: Checkpoint) -> bool:
+    """Whether the Trainer gets through: one with weights and a step goes on, if need be with a new optimizer."""
+    held = {State.MODEL, State.PROGRESS} <= checkpoint.state
+    return checkpoint.complete or (checkpoint.verdict is Verdict.WEIGHTS_ONLY and held)
+
+
+_AS_BEFORE = "start it as it was started when it saved, or name a new output_dir"
+
+
+# ------------------------------------------------------------------------------------------------ pinning
 
 
 def pin(run: Run, request: PinRequest) -> Pin:
     """Name the chosen checkpoint; where there is none, leave a value with which the launch works."""
-    if run.obstacles:
-        return Pin(request.root.edits, tuple(_not_resumable(run, request)))
-    if request.chosen is None:
-        return _unpinned(run, request)
-    resume = run.settings["resume_from_checkpoint"]
-    value = request.root.checkpoint(request.chosen.path)
-    edits = () if resume.value == value else resume.set(value)
-    return Pin((*request.root.edits, *edits), tuple(_about(run, request.chosen, request.environment)))
-
-
-def _unpinned(run: Run, request: PinRequest) -> Pin:
-    resume, overwrite = run.settings["resume_from_checkpoint"], run.settings["overwrite_output_dir"]
-    notices: list[Notice] = []
-    edits: tuple[Edit, ...] = ()
-    finds_by_itself = overwrite.value is not True
-    would_crash = finds_by_itself and bool(request.found) and not _loads(request.found[0])
-    names_something = resume.value is not None and resume.value is not False
-    if would_crash and resume.value is not False:
-        # null would make get_last_checkpoint take the damaged one; false begins at step 0 without looking (parser.py).
-        edits = resume.set(False)
-    elif names_something:
-        edits = resume.set(None)
-    if finds_by_itself and not request.found and request.files & FINAL_WEIGHTS and not _false_after(resume, edits):
-        notices.append(
-            Notice(
-                "launch-refused",
-                f"{run.title} will stop: `{request.root.path}` holds final weights and no checkpoint ({_first(request.files)}), so there "
-                "is nothing to resume; name a new output_dir, or move the weights away (overwrite_output_dir would disable "
-                "resuming for every later start)",
-            )
-        )
-    return Pin((*request.root.edits, *edits), tuple(notices))
-
-
-def _false_after(resume: Setting, edits: tuple[Edit, ...]) -> bool:
-    return not edits and resume.value is False
-
-
-def _first(files: frozenset[str]) -> str:
-    return sorted(files & FINAL_WEIGHTS)[0]
-
-
-def _loads(checkpoint: Checkpoint) -> bool:
-    """Whether the Trainer gets through loading it: a weights-only one with its trainer_state.json goes on with a fresh optimizer."""
-    return checkpoint.complete or (checkpoint.verdict is Verdict.WEIGHTS_ONLY and checkpoint.progress.step is not None)
-
-
-def _not_resumable(run: Run, request: PinRequest) -> Iterator[Notice]:
-    obstacle = run.obstacles[0]
-    resume, overwrite = run.settings["resume_from_checkpoint"], run.settings["overwrite_output_dir"]
-    found = next((checkpoint for checkpoint in request.found), None)
-    names_something = resume.value is not None and resume.value is not False
-    crashes = run.settings["finetuning_type"].value in ("lora", "oft")
-    if crashes and (names_something or (found is not None and overwrite.value is not True and resume.value is None)):
-        what = f"`{resume}`" if names_something else f"`{request.root.checkpoint(found.path if found else '')}`"
-        yield Notice(
-            "launch-refused", f"{run.title} will take up {what} and stop, at every start: {obstacle.why}; {obstacle.instead}"
-        )
-    elif found is not None:
-        yield Notice("nothing-resumable", f"the next start begins at step 0 and overwrites what is there: {obstacle.why}")
-
-
-# ------------------------------------------------------------------------------------------------ the new trainer
+    launch = _Launch(run, request, lambda checkpoint: unfit(run, checkpoint, request.environment))
+    if request.chosen is not None:
+        return _pinned(launch, request.chosen, _named_or(launch, request.chosen, _writable(request.chosen_path or "")))
+    return _unpinned(launch, _start, _values(launch))
 
 
 def pin_v1(run: Run, request: PinRequest) -> Pin:
-    """ "auto" finds the newest marked folder at every start and begins at step 0 where there is none."""
-    resume = run.settings["resume_from_checkpoint"]
-    read = run.reads[0]
-    if request.chosen is None:
-        misled = bool(request.found) or read.choice is not Choice.NEWEST
-        edits = resume.set("auto") if resume.value and misled and resume.value != "auto" else ()
-        return Pin((*request.root.edits, *edits))
-    finds_it = request.found[0].path == request.chosen.path and request.root.only is None
-    value = "auto" if finds_it else request.root.checkpoint(request.chosen.path)
-    edits = () if resume.value == value else resume.set(value)
-    return Pin((*request.root.edits, *edits), tuple(_about(run, request.chosen, request.environment)))
+    """ "auto" where that finds the chosen checkpoint: it finds the newest at every start, and begins at step 0 without one."""
+    launch = _Launch(run, request, lambda checkpoint: unfit_v1(checkpoint, request.environment))
+    if request.chosen is not None:
+        found_by_itself = _start_v1(launch, "auto").takes is request.chosen
+        value = "auto" if found_by_itself else _writable(request.chosen_path or "")
+        return _pinned(launch, request.chosen, _named_or(launch, request.chosen, value))
+    return _unpinned(launch, _start_v1, (launch.resume.value, "auto", None))
 
 
-# ------------------------------------------------------------------------------------------------ what to know about the start
+def _named_or(launch: _Launch, chosen: Checkpoint, value: str) -> object:
+    """What stands there, if it names the chosen checkpoint already."""
+    written = launch.resume.value
+    named = isinstance(written, str) and _same_spelling(written, launch.request.chosen_path or "")
+    return written if named and launch.named(written) is chosen else value
 
 
-def _about(run: Run, chosen: Checkpoint, environment: Mapping[str, str]) -> Iterator[Notice]:
-    yield from _finished(run, chosen)
-    yield from _schedule_changed(run, chosen)
-    yield from _world_size_changed(chosen, environment)
+def _values(launch: _Launch) -> Iterator[object]:
+    """What may stand there when nothing is complete, the best first."""
+    named = launch.named(launch.resume.value)
+    loadable = next((found for found in launch.found if _loads(found) and not launch.why_unfit(found)), None)
+    if named in launch.found and loadable is not None and named is not loadable and _loads(named):
+        # The author has pinned weights without an optimizer himself, and there are newer ones.
+        yield launch.path(loadable)
+    yield launch.resume.value
+    yield None
+    stumbles_at = _start(launch, None).at
+    if stumbles_at is not None and stumbles_at.verdict in (Verdict.DAMAGED, Verdict.IN_PROGRESS) and not launch.run.obstacles:
+        # null would make get_last_checkpoint take the damaged one; false begins at step 0 without looking.
+        yield False
 
 
-def _finished(run: Run, chosen: Checkpoint) -> Iterator[Notice]:
-    done, length = chosen.progress, run.length
-    if not isinstance(length, Amount):
-        return
-    if length.unit is Unit.STEP and done.step is not None and done.step >= length.value:
-        yield Notice("finished", f"no steps remain: the checkpoint is at step {done.step}, and `{run.length_setting}`")
-    elif length.unit is Unit.EPOCH and done.epoch is not None and done.epoch >= length.value:
-        yield Notice("finished", f"no steps remain: the checkpoint is at epoch {done.epoch:g}, and `{run.length_setting}`")
+def _pinned(launch: _Launch, chosen: Checkpoint, value: object) -> Pin:
+    return _set(launch, value, about(launch.run, chosen, _world_size(launch.request.environment)))
 
 
-def _schedule_changed(run: Run, chosen: Checkpoint) -> Iterator[Notice]:
-    """trainer.py: totals come from the configuration again, save_steps and the other intervals from trainer_state.json."""
-    done, length = chosen.progress, run.length
-    if isinstance(length, Amount):
-        stored = done.total_steps if length.unit is Unit.STEP else done.total_epochs
-        if stored is not None and stored != length.value:
-            unit = "steps" if length.unit is Unit.STEP else "epochs"
-            yield Notice(
-                "schedule-changed",
-                f"the checkpoint's run was to take {stored:g} {unit}, this one takes {length}: the learning-rate schedule is computed "
-                "anew and jumps",
-            )
-    save_steps = run.settings["save_steps"]
-    wanted = number(save_steps.value)
-    if done.save_steps and save_steps.written and wanted is not None and wanted >= 1 and wanted != done.save_steps:
-        yield Notice(
-            "schedule-changed",
-            f"after resuming the run saves every {done.save_steps:g} steps, as trainer_state.json says, not every {wanted:g} as "
-            f"`{save_steps}` says",
+def _unpinned(launch: _Launch, start: Callable[[_Launch, object], _Start], values: Iterable[object]) -> Pin:
+    now = start(launch, launch.resume.value)
+    if _leave_alone(launch, now):
+        return _refused(launch, now)
+    for value in values:
+        begun = start(launch, value)
+        if not begun.stops:
+            return _set(launch, value, _about_unpinned(launch, value, begun))
+    return _refused(launch, start(launch, None))
+
+
+def _leave_alone(launch: _Launch, now: _Start) -> bool:
+    """Whether to begin at step 0 is not for us to decide: there is something that a mended setting or launch could take up."""
+    if launch.run.obstacles:
+        return bool(now.stops and launch.found)
+    return bool(launch.unfit or (now.stops and launch.wants_another_run_s))
+
+
+def _set(launch: _Launch, value: object, notices: Iterable[Notice]) -> Pin:
+    resume = launch.resume
+    edits = () if value == resume.value and type(value) is type(resume.value) else resume.set(value)
+    return Pin(edits, tuple(notices), _arguments(launch, value if edits else resume))
+
+
+def _arguments(launch: _Launch, value: object) -> tuple[str, ...]:
+    """key=value arguments behind the YAML; one with a blank is torn apart on the way (launcher.py joins and splits them)."""
+    arguments = [] if value is launch.resume else [f"{launch.resume.name}={shown(value)}"]
+    if launch.request.save.root.edits:
+        arguments.insert(0, f"output_dir={launch.directory}")
+    understood = not launch.run.release.before(_TAKES_ARGUMENTS_SINCE)
+    return tuple(arguments) if understood and all(shlex.quote(argument) == argument for argument in arguments) else ()
+
+
+# ------------------------------------------------------------------------------------------------ nothing to take up
+
+
+def _refused(launch: _Launch, start: _Start) -> Pin:
+    return Pin((), (Notice("launch-refused", _why_refused(launch, start)),))
+
+
+def _why_refused(launch: _Launch, start: _Start) -> str:
+    title = launch.run.title
+    if start.stops:
+        return f"{title} will stop: {start.stops}" + (f"; {start.remedy}" if start.remedy else "")
+    lost = "; ".join(f"`{launch.path(found)}`: {launch.why_unfit(found)}" for found in launch.unfit)
+    effect = "begin at step 0 and overwrite them" if start.takes is None else "go on from weights without an optimizer"
+    return f"{title} would {effect}, because no whole checkpoint fits this launch ({lost}); {_AS_BEFORE}"
+
+
+def _about_unpinned(launch: _Launch, value: object, start: _Start) -> Iterator[Notice]:
+    """What the generic words (first launch, nothing complete) would not say."""
+    message = ""
+    if start.takes is not None:
+        lacks = "; ".join(start.takes.reasons)
+        message = (
+            f"{launch.run.title} goes on from the weights in `{launch.path(start.takes)}` with a new optimizer and "
+            f"learning-rate schedule: {lacks}"
         )
+    elif launch.found and launch.run.obstacles:
+        message = f"the run begins at step 0 and overwrites what is in `{launch.directory}`: {launch.run.obstacles[0].why}"
+    elif not launch.found and value != launch.resume.value and _names_a_checkpoint(launch.resume.value):
+        message = (
+            f"`{launch.resume}` is not there any more, nor is any other checkpoint in `{launch.directory}`: the run begins at "
+            "step 0; if there should be one, check that the storage is mounted"
+        )
+    elif not launch.found and launch.request.save.files & FINAL_WEIGHTS:
+        message = f"`{launch.directory}` holds final weights and no checkpoint: the run begins at step 0 and overwrites them"
+    if message:
+        yield Notice("nothing-resumable", message)
 
 
-def _world_size_changed(chosen: Checkpoint, environment: Mapping[str, str]) -> Iterator[Notice]:
-    """llamafactory-cli starts NNODES times NPROC_PER_NODE processes (launcher.py)."""
-    per_node = environment.get("NPROC_PER_NODE", "")
-    nodes = environment.get("NNODES", "1")
-    if not per_node.isdigit() or not nodes.isdigit() or chosen.world_size is None:
-        return
-    world = int(per_node) * int(nodes)
-    if world == chosen.world_size:
-        return
-    change = f"{chosen.world_size} processes wrote the checkpoint, {world} will read it"
-    if chosen.same_world_size:
-        yield Notice("launch-refused", f"{change}: {chosen.backend} cannot take it up with another world size")
-    else:
-        yield Notice("world-size-changed", f"{change}: a step now means another number of samples, so the data position shifts")
+def _names_a_checkpoint(value: object) -> bool:
+    return isinstance(value, str) and CHECKPOINT_NAME.fullmatch(posixpath.basename(value.rstrip("/"))) is not None

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from ckptlint.checkpoints.checkpoint import Layout
+from ckptlint.checkpoints.checkpoint import Checkpoint, Layout
 from ckptlint.frameworks.framework import Framework, Pin, PinRequest, SaveRoot, release_of
 from ckptlint.frameworks.llamafactory_keys import ASSUMED, V1_CHECKPOINT_KEYS, V1_KEYS
 from ckptlint.frameworks.spelling import strange_keys
@@ -94,6 +94,11 @@ class LlamaFactoryV1(Framework):
         from ckptlint.frameworks.llamafactory_pin import roots
 
         return roots(run, environment, save_dir)
+
+    def unfit(self, run: Run, checkpoint: Checkpoint, environment: Mapping[str, str]) -> str:
+        from ckptlint.frameworks.llamafactory_pin import unfit_v1
+
+        return unfit_v1(checkpoint, environment)
 
     def pin(self, run: Run, request: PinRequest) -> Pin:
         from ckptlint.frameworks.llamafactory_pin import pin_v1

@@ -64,7 +64,8 @@ def _object(plan: Plan) -> dict[str, object]:
         "chosen": chosen,
         "skipped": [_skipped(skipped) for skipped in plan.skipped],
         "edits": [
-            {"path": change.path, "line": change.line, "before": change.before, "after": change.after} for change in plan.changes
+            {"path": change.path, "line": change.line, "before": change.before, "after": change.after}
+            for change in plan.changes
         ],
         "command": None,
         "notices": [{"name": notice.name, "message": notice.message} for notice in plan.notices],
