@@ -9,7 +9,7 @@ from click.testing import CliRunner
 from ckptlint.cli import cli
 
 
-@pytest.mark.parametrize("missing", ["pygls.lsp.server", "lsprotocol", "cattrs"])
+@pytest.mark.parametrize("missing", ["pygls.lsp.server", "lsprotocol"])
 def test_without_its_extra_the_server_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch, missing: str) -> None:
     for name in [name for name in sys.modules if name.startswith(("ckptlint.server", "pygls", "lsprotocol", "cattrs"))]:
         monkeypatch.delitem(sys.modules, name)
