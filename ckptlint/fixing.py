@@ -229,7 +229,7 @@ def _replace(
         _lock(directory)
         if expected is not None and not _holds(target, expected):
             raise ChangedMeanwhile(path)
-        os.replace(temporary, target)  # noqa: PTH105 - like every other step here; Python 3.10's Path.replace cannot be intercepted
+        os.replace(temporary, target)  # noqa: PTH105 - Python 3.10's Path.replace cannot be intercepted by a test
     except BaseException:
         with contextlib.suppress(OSError):
             temporary.unlink()

@@ -326,11 +326,6 @@ def test_a_file_of_which_more_hard_links_exist_leaves_the_others_alone(config: P
 # ------------------------------------------------------------------------------------------------ what goes wrong
 
 
-def owner(step: str) -> object:
-    """Where a step is called: Python 3.10's ``Path.replace`` does not look at ``os.replace``."""
-    return Path if step in ("replace", "unlink") else os
-
-
 def refuse(number: int) -> Callable[..., object]:
     def call(*arguments: object, **options: object) -> object:
         raise OSError(number, os.strerror(number))
@@ -357,7 +352,7 @@ def test_a_refusal_is_said_in_words_and_the_file_is_as_it_was(
 ) -> None:
     # Root is refused nothing by permission bits, so the operating system's answer is given in its place.
     refusal = only_new_files(os.open, refuse(number)) if step == "open" else refuse(number)
-    monkeypatch.setattr(owner(step), step, refusal)
+    monkeypatch.setattr(os, step, refusal)
     with pytest.raises(CannotWrite, match=words) as caught:
         replace_file(config, NEW, OLD)
     monkeypatch.undo()
@@ -421,8 +416,8 @@ def test_a_file_that_vanished_since_it_was_read_is_not_brought_back(config: Path
 
 # ------------------------------------------------------------------------------------------------ killed in between
 
-STEPS = ["open", "write", "fchown", "fchmod", "fsync", "close", "replace", "unlink"]
-REAL = {step: getattr(owner(step), step) for step in STEPS}
+STEPS = ["open", "write", "fchown", "fchmod", "fsync", "close", "replace"]
+REAL = {step: getattr(os, step) for step in STEPS}
 
 
 def calls(step: str) -> Iterator[tuple[str, int]]:
@@ -478,7 +473,7 @@ def test_a_kill_at_any_step_leaves_the_old_file_or_the_new_one(config: Path, ste
     def action(nth: int) -> None:
         # Half of the data at a time, so that a kill also falls between two writes.
         os.write = lambda handle, data: real_write(handle, bytes(data[: len(NEW) // 2]))  # type: ignore[assignment]
-        setattr(owner(step), step, killing(REAL[step], nth, after))
+        setattr(os, step, killing(REAL[step], nth, after))
         replace_file(config, NEW, OLD)
 
     for _, nth in calls(step):
@@ -498,7 +493,7 @@ def test_a_failure_at_any_step_leaves_the_old_file_and_nothing_else(
     for _, nth in calls(step):
         config.write_bytes(OLD)
         with monkeypatch.context() as patched:
-            patched.setattr(owner(step), step, raising(REAL[step], nth))
+            patched.setattr(os, step, raising(REAL[step], nth))
             try:
                 replace_file(config, NEW, OLD)
             except CannotWrite:
