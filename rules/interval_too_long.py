@@ -67,12 +67,8 @@ class IntervalTooLong(Rule):
 
     def _unreachable(self, interval: Interval, every: Amount, run: Run) -> Finding:
         tenth = _tenth(every, run)
-        last = (
-            f"a kill at step {run.length.value - 1:.0f}"
-            if tenth and isinstance(run.length, Amount)
-            else "a kill before the end"
-        )
-        message = f"{last} restarts at 0: `{interval.setting}` is not below `{run.length_setting}`"
+        last = f"at step {run.length.value - 1:.0f}" if tenth and isinstance(run.length, Amount) else "before the end"
+        message = f"a kill {last} restarts at 0: `{interval.setting}` is not below `{run.length_setting}`"
         changes = ((interval.setting, tenth),) if tenth else interval.repair
         fix = settings_to(changes, safe=False)
         return Finding(at(interval.setting, run), message, Severity.INFO if run.short else None, fix)

@@ -35,8 +35,8 @@ class NoResume(Rule):
     ```
 
     ## Fix safety
-    Safe where the framework has a value that finds the newest checkpoint and starts anew where there is none. Unsafe where another
-    run that was checked saves into the same directory: the run would then take up the other's checkpoint.
+    Safe where the framework has a value that finds the newest checkpoint and starts anew where there is none. Unsafe where
+    another run that was checked saves into the same directory: the run would then take up the other's checkpoint.
 
     ## References
     - LLaMA-Factory `v1/core/utils/checkpoint.py`, `resolve_resume_checkpoint_path`

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 PAGES = Path(__file__).parents[1] / "fixtures" / "rules"
-ONLY = " (only this rule)"
 
 _FENCE = re.compile(r"^(`{3,})(\w+) (.*)$")
 _MARK = re.compile(r"[ \t]*# ← (CKP\d{3}(?: \w+)?(?:, CKP\d{3}(?: \w+)?)*)$", re.M)
@@ -26,7 +25,6 @@ class Case:
     fixed: Mapping[str, str] = field(default_factory=dict)
     applicability: str = ""
     says: tuple[str, ...] = ()
-    only_this_rule: bool = False
 
     def __str__(self) -> str:
         return f"{self.rule}: {self.title}"
@@ -48,7 +46,7 @@ def cases(rule: str, page: str) -> Iterator[Case]:
 
 
 def fences(text: str) -> Iterator[tuple[dict[str, str], str]]:
-    """The fenced blocks of a text: what stands behind the opening fence as ``key=value`` (a bare word is a key), and the content."""
+    """The fenced blocks of a text: the words behind the opening fence (``key=value``, or a bare key), and the content."""
     lines = iter(text.split("\n"))
     for line in lines:
         match = _FENCE.match(line)
@@ -79,8 +77,7 @@ def _case(rule: str, title: str, body: str) -> Case:
             files[words["title"]] = _MARK.sub("", content)
             expected += _marks(words["title"], content)
     prose = re.sub(r"^(`{3,}).*?^\1$", "", body, flags=re.M | re.S).strip()
-    only = title.endswith(ONLY)
-    return Case(rule, title.removesuffix(ONLY), prose, files, tuple(expected), fixed, applicability, tuple(says), only)
+    return Case(rule, title, prose, files, tuple(expected), fixed, applicability, tuple(says))
 
 
 def _marks(path: str, content: str) -> Iterator[tuple[str, int, str, str]]:

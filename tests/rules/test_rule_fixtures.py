@@ -3,12 +3,11 @@
 The form of a page, ``fixtures/rules/<rule name>.md``:
 
 - A heading ``## …`` for each case, and below it a sentence that says why the case is reported, or why it must not be.
-- Fenced blocks with ``title=PATH``: the files of the case. They lie together in an empty repository (so a ``ckptlint.toml`` or a
-  ``requirements.txt`` counts), and every YAML file among them is checked.
+- Fenced blocks with ``title=PATH``: the files of the case. They lie together in an empty repository (so a ``ckptlint.toml`` or
+  a ``requirements.txt`` counts), and every YAML file among them is checked.
 - ``# ← CKP202`` at the end of each line that must be reported, ``# ← CKP202 info`` where the severity is not the rule's own,
   ``# ← CKP202, CKP104`` for two. Nothing else may be reported, by any rule; a case without a mark is one that must stay silent.
-  The mark and the blanks before it are taken out before the file is read. A heading that ends with ``(only this rule)`` switches the
-  others off.
+  The mark and the blanks before it are taken out before the file is read.
 - A block with ``title=PATH fixed=safe`` (or ``unsafe``): the file after the fixes of the page's rule. A case in which the rule
   offers a fix must show it, and one in which it offers none cannot.
 - A block ``text says``: each line must stand in a message of the page's rule.
@@ -26,7 +25,7 @@ from fixture_pages import Case, all_cases, pages
 from ckptlint.fixing import repair
 from ckptlint.linter import Linter, Result
 from ckptlint.rule import Diagnostic, Severity, all_rules, rule_named
-from ckptlint.settings import Choice, SettingsFinder
+from ckptlint.settings import SettingsFinder
 from ckptlint.source.file import SourceFile
 
 CASES = all_cases()
@@ -42,8 +41,8 @@ def place(case: Case, project: Path) -> Path:
     return project
 
 
-def _linter(case: Case) -> Linter:
-    return Linter(SettingsFinder(), Choice(select=(case.rule,) if case.only_this_rule else ()))
+def _linter() -> Linter:
+    return Linter(SettingsFinder())
 
 
 def _check(linter: Linter, case: Case) -> Result:
@@ -65,20 +64,14 @@ def _own(diagnostics: Iterable[Diagnostic], case: Case) -> list[Diagnostic]:
 
 @pytest.mark.parametrize("case", CASES, ids=str)
 @pytest.mark.usefixtures("place")
-def test_a_case_is_reported_exactly_as_its_page_marks_it(case: Case) -> None:
-    diagnostics = _check(_linter(case), case).diagnostics
+def test_a_case_is_reported_exactly_as_its_page_marks_it_with_the_fix_that_is_shown(case: Case) -> None:
+    diagnostics = _check(_linter(), case).diagnostics
     found = sorted((d.span.path, d.span.line, d.code, d.severity.value) for d in diagnostics)
     expected = sorted((path, line, code, severity or SEVERITY[code].value) for path, line, code, severity in case.expected)
     assert found == expected, "\n".join(f"{d.span.line}: {d.code} {d.message}" for d in diagnostics)
-    messages = [diagnostic.message for diagnostic in _own(diagnostics, case)]
+    own = _own(diagnostics, case)
     for words in case.says:
-        assert any(words in message for message in messages), messages
-
-
-@pytest.mark.parametrize("case", CASES, ids=str)
-@pytest.mark.usefixtures("place")
-def test_a_case_shows_the_fix_that_its_rule_offers(case: Case) -> None:
-    own = _own(_check(_linter(case), case).diagnostics, case)
+        assert any(words in diagnostic.message for diagnostic in own), [diagnostic.message for diagnostic in own]
     offered = {(d.span.path, d.fix.applicability.value) for d in own if d.fix is not None and d.fix.edits}
     assert offered == {(path, case.applicability) for path in case.fixed}
     assert all(diagnostic.fix.title for diagnostic in own if diagnostic.fix is not None)
@@ -87,7 +80,7 @@ def test_a_case_shows_the_fix_that_its_rule_offers(case: Case) -> None:
 @pytest.mark.parametrize("case", [case for case in CASES if case.fixed], ids=str)
 @pytest.mark.usefixtures("place")
 def test_a_fix_leaves_exactly_the_text_on_its_page_and_takes_the_finding_away(case: Case) -> None:
-    linter = _linter(case)
+    linter = _linter()
     before = Counter(diagnostic.code for diagnostic in _check(linter, case).diagnostics)
     after: Counter[str] = Counter()
     for path, expected in case.fixed.items():
@@ -102,7 +95,7 @@ def test_a_fix_leaves_exactly_the_text_on_its_page_and_takes_the_finding_away(ca
 @pytest.mark.parametrize("case", [case for case in CASES if case.applicability == "unsafe"], ids=str)
 @pytest.mark.usefixtures("place")
 def test_an_unsafe_fix_is_applied_only_when_it_is_asked_for(case: Case) -> None:
-    linter = _linter(case)
+    linter = _linter()
     _check(linter, case)
     for path in case.fixed:
         data = case.files[path].encode()
