@@ -146,7 +146,7 @@ class _Reader:
     def run(self) -> Run:
         length, length_setting = trainer.length(self.settings)
         directory = Location(self._output_path(), self.output_dir)
-        entry = self.settings.mapping.entries[0].key.span
+        entry = self.settings.where
         return Run(
             framework=LlamaFactory.name,
             title=TITLE,

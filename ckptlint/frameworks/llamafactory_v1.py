@@ -131,7 +131,7 @@ def _read_run(settings: YamlSettings, release: Release) -> Run:
         framework=LlamaFactoryV1.name,
         title=TITLE,
         release=release,
-        where=settings.mapping.entries[0].key.span,
+        where=settings.where,
         length=length,
         length_setting=length_setting,
         writes=(Write(Location(_output_path(output_dir), output_dir), _interval(settings), _retention(settings)),),

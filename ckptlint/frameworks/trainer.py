@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from typing import Protocol
 
+from ckptlint.frameworks.settings import Settings
 from ckptlint.frameworks.trainer_keys import FLAG, Key
 from ckptlint.run import (
     NEVER,
@@ -40,16 +40,6 @@ USUAL_INTERVAL = 500
 
 # trainer_callback.py DefaultFlowCallback.on_step_end: the last step is saved too since this release.
 SAVES_LAST_STEP_SINCE = "4.42"
-
-
-class Settings(Protocol):
-    """Where the arguments are written."""
-
-    def setting(self, name: str) -> Setting: ...
-
-    def value(self, name: str) -> object: ...
-
-    def __contains__(self, name: str) -> bool: ...
 
 
 def number(value: object) -> float | None:

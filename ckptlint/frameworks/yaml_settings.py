@@ -29,6 +29,10 @@ class YamlSettings:
     def __contains__(self, name: str) -> bool:
         return self.mapping.get(name) is not None
 
+    @property
+    def where(self) -> Span:
+        return self.mapping.entries[0].key.span if self.mapping.entries else self.mapping.span
+
     def names(self) -> Iterator[str]:
         return (name for name, _ in self.mapping.items())
 

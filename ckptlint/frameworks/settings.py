@@ -1,0 +1,31 @@
+"""What a framework's reader asks of the text a run's settings are written in: a YAML mapping, a command line, both together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Protocol
+
+from ckptlint.run import Setting
+from ckptlint.source.text import Span
+
+
+class Settings(Protocol):
+    """Settings by the framework's own names, read as its own loader reads them.
+
+    A name that is not written has the framework's default. Where several places write one, the one that the framework obeys
+    decides (the last flag, the command line over the file), and that is what ``setting(name).span`` and its editor stand for.
+    """
+
+    @property
+    def where(self) -> Span:
+        """Where the run is described as a whole: the first key, the launching command."""
+
+    def setting(self, name: str) -> Setting: ...
+
+    def value(self, name: str) -> object: ...
+
+    def names(self) -> Iterator[str]:
+        """Every name that is written."""
+
+    def __contains__(self, name: str) -> bool:
+        """Whether a name is written."""
