@@ -26,7 +26,7 @@ def tag(folder: Folder) -> tuple[str | None, str]:
     try:
         named = folder.text("latest")
     except OSError as error:
-        return None, f"latest cannot be read: {(error.strerror or str(error)).lower()}"
+        return None, f"latest {integrity.unreadable(error)}"
     if named is None:
         named = max((name for name in folder.folders if _is_tag(folder, name)), key=_trailing_number, default="?")
     if not named.strip("\0"):

@@ -15,6 +15,8 @@ from ckptlint.run import State
 # A folder that lacks something and was written to less than this many seconds ago may still be being written.
 LIVE_SECONDS = 300.0
 
+_FEW = 6
+
 
 @dataclass(frozen=True, eq=False)
 class Folder:
@@ -77,15 +79,31 @@ class Folder:
 
     def json(self, name: str) -> dict[str, object] | str | None:
         """A JSON file's object, or what is wrong with it as a sentence; None where the listing does not know its content."""
-        fault = self.fault(name)
-        if fault:
-            return fault
+        info = self.tree.get(name)
+        if info is None or info.size == 0:
+            return f"{name} is {'empty' if info else 'missing'}"
         try:
             return integrity.json_object(self.listing, self.at(name))
         except UnknownContent:
             return None
-        except (OSError, integrity.Broken) as error:
-            return f"{name} cannot be read: {error}"
+        except integrity.Broken as broken:
+            return f"{name} {broken}"
+        except OSError as error:
+            return f"{name} {integrity.unreadable(error)}"
+
+    def tensors(self, name: str) -> dict[str, object] | str | None:
+        """A safetensors file's header, or what is wrong with the file; None where the listing does not know its content."""
+        info = self.tree[name]
+        if info.size == 0:
+            return f"{name} is empty"
+        try:
+            return integrity.safetensors_header(self.listing, self.at(name), info.size)
+        except integrity.Broken as broken:
+            return f"{name} {broken}"
+        except UnknownContent:
+            return None
+        except OSError as error:
+            return f"{name} {integrity.unreadable(error)}"
 
     def old_torch(self, names: Iterable[str]) -> tuple[str, ...]:
         """Which files are in torch's old format."""
@@ -112,9 +130,9 @@ class Part:
 def verdict(parts: Iterable[Part], modified: float | None, now: float | None) -> tuple[Verdict, tuple[str, ...]]:
     """The verdict on a checkpoint of these parts, and its reasons."""
     parts = tuple(parts)
-    broken = tuple(reason for part in parts for reason in part.broken)
-    absent = tuple(reason for part in parts for reason in part.absent)
-    remarks = tuple(reason for part in parts for reason in part.remarks)
+    broken = _few([reason for part in parts for reason in part.broken])
+    absent = _few([reason for part in parts for reason in part.absent])
+    remarks = _few([reason for part in parts for reason in part.remarks])
     if any(part.unfinished for part in parts) and is_young(modified, now):
         young = "it was written to in the last minutes, so a save may be going on"
         return Verdict.IN_PROGRESS, (*broken, *absent, young, *remarks)
@@ -125,8 +143,25 @@ def verdict(parts: Iterable[Part], modified: float | None, now: float | None) ->
     return Verdict.COMPLETE, remarks
 
 
+def _few(reasons: list[str]) -> tuple[str, ...]:
+    """The first reasons of a long list; a disk that filled up under 512 ranks gives hundreds of the same."""
+    if len(reasons) <= _FEW:
+        return tuple(reasons)
+    return (*reasons[:_FEW], f"… and {len(reasons) - _FEW} more like these")
+
+
 def is_young(modified: float | None, now: float | None) -> bool:
     """Whether a time lies within ``LIVE_SECONDS`` of now (either side: clocks of machines differ)."""
     if modified is None:
         return False
     return abs((time.time() if now is None else now) - modified) < LIVE_SECONDS
+
+
+def number(value: object) -> float | None:
+    """A JSON number that can be one of steps or epochs; None for anything else."""
+    return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < 1e15 else None
+
+
+def whole_number(value: object) -> int | None:
+    """The same for a whole number."""
+    return value if isinstance(value, int) and number(value) is not None else None

@@ -13,7 +13,7 @@ from fnmatch import fnmatchcase
 
 from ckptlint.checkpoints import deepspeed, integrity
 from ckptlint.checkpoints.checkpoint import Checkpoint, Layout, Progress, Verdict
-from ckptlint.checkpoints.folder import Folder, Part, verdict
+from ckptlint.checkpoints.folder import Folder, Part, number, verdict, whole_number
 from ckptlint.checkpoints.listing import Listing, Unreachable
 from ckptlint.run import State
 
@@ -211,16 +211,14 @@ def _progress(folder: Folder, step: int | None) -> Part:
     if state is None:
         return Part(state=frozenset({State.PROGRESS, State.DATA}), progress=Progress(step))
     progress = Progress(
-        _whole_number(state.get("global_step")),
-        _number(state.get("epoch")),
-        _whole_number(state.get("max_steps")),
-        _number(state.get("num_train_epochs")),
-        _number(state.get("save_steps")),
+        whole_number(state.get("global_step")),
+        number(state.get("epoch")),
+        whole_number(state.get("max_steps")),
+        number(state.get("num_train_epochs")),
+        number(state.get("save_steps")),
     )
     if progress.step is None:
-        if "global_step" in state or step is None:
-            return Part(broken=("trainer_state.json holds no step: `global_step` is not a number",), progress=progress)
-        progress = Progress(step, progress.epoch, progress.total_steps, progress.total_epochs, progress.save_steps)
+        return Part(broken=("trainer_state.json holds no step: `global_step` is not a number",), progress=progress)
     if step is not None and progress.step != step:
         why = f"trainer_state.json is of step {progress.step}, not {step}: the folder was renamed, or holds files of two saves"
         return Part(broken=(why,), progress=progress)
@@ -231,14 +229,6 @@ def _progress(folder: Folder, step: int | None) -> Part:
     if isinstance(callbacks, dict) and set(callbacks) - {"TrainerControl"}:
         held.add(State.CALLBACKS)
     return Part(state=frozenset(held), progress=progress)
-
-
-def _number(value: object) -> float | None:
-    return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < 1e15 else None
-
-
-def _whole_number(value: object) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
 # ------------------------------------------------------------------------------------------------ weights
@@ -288,27 +278,18 @@ def _indexed(folder: Folder, index: str) -> tuple[list[str], list[str]]:
     outside = [file for file in files if "/" in file or "\\" in file or file not in folder.tree]
     if outside:
         return [], [f"{file} is missing, and {index} names it" for file in outside]
-    faults = list(folder.faults(files))
-    return files, faults or _tensors_elsewhere(folder, index, places)
+    tensors = {file: folder.tensors(file) if file.endswith(".safetensors") else folder.fault(file) for file in files}
+    faults = [held for held in tensors.values() if isinstance(held, str)]
+    return files, faults or _tensors_elsewhere(index, places, tensors)
 
 
-def _tensors_elsewhere(folder: Folder, index: str, places: Mapping[str, str]) -> list[str]:
+def _tensors_elsewhere(index: str, places: Mapping[str, str], tensors: Mapping[str, object]) -> list[str]:
     """Shards that lack a tensor which the index promises: files of two saves."""
-    wanted: dict[str, set[str]] = {}
-    for tensor, file in places.items():
-        wanted.setdefault(file, set()).add(tensor)
-    faults = []
-    for file, tensors in sorted(wanted.items()):
-        if not file.endswith(".safetensors"):
-            continue
-        try:
-            held = integrity.safetensors_header(folder.listing, folder.at(file), folder.tree[file].size)
-        except (OSError, integrity.Broken):
-            continue
-        lost = sorted(tensors - held.keys())
-        if lost:
-            faults.append(f"{file} does not hold `{lost[0]}`, as {index} says: files of two saves")
-    return faults
+    for tensor, file in sorted(places.items()):
+        held = tensors[file]
+        if isinstance(held, dict) and tensor not in held:
+            return [f"{file} does not hold `{tensor}`, as {index} says: files of two saves"]
+    return []
 
 
 def _shards_without_index(folder: Folder) -> list[str]:

@@ -11,6 +11,7 @@ import struct
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
+from math import prod
 
 from ckptlint.checkpoints.listing import FileInfo, Listing, UnknownContent
 
@@ -47,8 +48,13 @@ def fault(listing: Listing, path: str, info: FileInfo, *, deep: bool = False) ->
     except UnknownContent:
         return None
     except OSError as error:
-        return f"cannot be read: {(error.strerror or str(error)).lower()}"
+        return unreadable(error)
     return None
+
+
+def unreadable(error: OSError) -> str:
+    """Words for a file that is there and cannot be read."""
+    return f"cannot be read: {(error.strerror or str(error)).lower()}"
 
 
 def _examine(listing: Listing, path: str, size: int, deep: bool) -> None:
@@ -138,12 +144,9 @@ def _tensor_end(header: dict[str, object]) -> int:
         try:
             begin, end = entry["data_offsets"]  # type: ignore[index]
             shape, dtype = entry["shape"], entry["dtype"]  # type: ignore[index]
-            elements = 1
-            for extent in shape:
-                elements *= int(extent)
-            bits = _BITS.get(dtype)
-            if not isinstance(begin, int) or not isinstance(end, int):
+            if not all(isinstance(number, int) and number >= 0 for number in (begin, end, *shape)):
                 raise TypeError
+            elements, bits = prod(shape), _BITS.get(dtype)
         except (TypeError, KeyError, ValueError):
             raise Broken(f"is damaged: its safetensors header describes `{name}` wrongly") from None
         if bits is not None and (elements * bits + 7) // 8 != end - begin:
@@ -295,7 +298,7 @@ def _check_member(listing: Listing, path: str, member: Member, deep: bool) -> No
 # ------------------------------------------------------------------------------------------------ what a pickle says
 
 
-def pickle_of(listing: Listing, path: str, size: int, limit: int | None = None) -> bytes:
+def pickle_of(listing: Listing, path: str, size: int, limit: int = 1 << 26) -> bytes:
     """The bytes of a torch file's data.pkl (its first ``limit``): the structure, without the tensors. b"" where there is none.
 
     Raises:
@@ -309,7 +312,7 @@ def pickle_of(listing: Listing, path: str, size: int, limit: int | None = None) 
         start = _member_start(listing, path, member)
     except Broken:
         return b""
-    return listing.read(path, start, member.stored if limit is None else min(limit, member.stored))
+    return listing.read(path, start, min(limit, member.stored))
 
 
 class Something:
@@ -317,6 +320,7 @@ class Something:
 
 
 SOMETHING = Something()
+END = Something()  # the opcode that ends a pickle
 
 
 def values(pickle: bytes, names: Iterable[str]) -> Mapping[str, object]:
@@ -337,7 +341,7 @@ def values(pickle: bytes, names: Iterable[str]) -> Mapping[str, object]:
 
 
 def _atoms(pickle: bytes) -> Iterator[object]:
-    """The values that a pickle's opcodes push, in order: numbers, texts (also by memo), None, {}, [], else SOMETHING.
+    """The values that a pickle's opcodes push, in order: numbers, texts (also by memo), None, {}, [], else SOMETHING; at last END.
 
     Stops in silence where the bytes end or are no pickle.
     """
@@ -362,6 +366,8 @@ def _atoms(pickle: bytes) -> Iterator[object]:
                 last = _FIXED[name]
             elif name in ("PROTO", "FRAME", "MARK"):
                 continue
+            elif name == "STOP":
+                last = END
             else:
                 last = SOMETHING
             yield last
@@ -397,16 +403,21 @@ def dcp_files(listing: Listing, path: str) -> Mapping[str, int]:
         OSError: it cannot be read.
     """
     data = listing.read(path)
-    if not data.endswith(b"."):
-        raise Broken("is cut short" if data.strip(b"\0") else "holds nothing but zero bytes")
+    if not data.strip(b"\0"):
+        raise Broken("holds nothing but zero bytes")
     needed: dict[str, int] = {}
-    window: list[object] = []
-    for atom in _atoms(data):
-        window = [*window[-5:], atom]
-        if len(window) == 6 and window[0] == "relative_path" and window[2] == "offset" and window[4] == "length":
-            file, offset, length = window[1], window[3], window[5]
-            if isinstance(file, str) and isinstance(offset, int) and isinstance(length, int):
-                needed[file] = max(needed.get(file, 0), offset + length)
+    atoms = _atoms(data)
+    atom: object = None
+    for atom in atoms:
+        if atom != "relative_path":
+            continue
+        file, first, offset, second, length = (*islice(atoms, 5), *[None] * 5)[:5]
+        if (first, second) != ("offset", "length"):
+            continue
+        if isinstance(file, str) and isinstance(offset, int) and isinstance(length, int):
+            needed[file] = max(needed.get(file, 0), offset + length)
+    if atom is not END:
+        raise Broken("is cut short: the pickle does not end")
     if not needed:
         raise Broken("is damaged: it names no file")
     return needed
@@ -427,7 +438,7 @@ def dcp_fault(listing: Listing, folder: str, label: str) -> str | None:
         empty = next((name for name, info in files.items() if name.endswith(".distcp") and info.size == 0), None)
         return f"{label}/{empty} is empty" if empty else None
     except OSError as error:
-        return f"{label}/.metadata cannot be read: {(error.strerror or str(error)).lower()}"
+        return f"{label}/.metadata {unreadable(error)}"
     for name, least in sorted(needed.items()):
         if name not in files:
             return f"{label}/{name} is missing"

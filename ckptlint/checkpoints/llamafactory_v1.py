@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from ckptlint.checkpoints import deepspeed, integrity
 from ckptlint.checkpoints.checkpoint import Checkpoint, Layout, Progress, Verdict
-from ckptlint.checkpoints.folder import Folder, Part, verdict
+from ckptlint.checkpoints.folder import Folder, Part, number, verdict, whole_number
 from ckptlint.checkpoints.listing import Listing, Unreachable
 from ckptlint.run import State
 
@@ -108,11 +108,7 @@ def _metadata(folder: Folder, step: int | None) -> Part:
     if content is None:
         return Part(state=frozenset({State.PROGRESS}), progress=Progress(step))
     at, epoch, total = (content.get(key) for key in ("global_step", "epoch", "num_training_steps"))
-    progress = Progress(
-        at if isinstance(at, int) else None,
-        float(epoch) if isinstance(epoch, (int, float)) else None,
-        total if isinstance(total, int) else None,
-    )
+    progress = Progress(whole_number(at), number(epoch), whole_number(total))
     if progress.step is None or progress.epoch is None:
         return Part(broken=("metadata.json does not say which step and epoch it is of",), progress=progress)
     if step is not None and progress.step != step:

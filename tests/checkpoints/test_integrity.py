@@ -3,6 +3,7 @@
 import json
 import pickle
 import struct
+from pathlib import Path
 
 import pytest
 from checkpoint_files import OPTIMIZER, is_zip, safetensors_bytes, torch_bytes
@@ -186,48 +187,39 @@ def test_the_test_files_are_what_the_standard_library_reads_too():
 
 # ------------------------------------------------------------------------------------------------ torch.distributed.checkpoint
 
-
-@pytest.fixture(scope="module")
-def dcp_folder(tmp_path_factory):
-    torch = pytest.importorskip("torch")
-    checkpoint = pytest.importorskip("torch.distributed.checkpoint")
-    folder = tmp_path_factory.mktemp("dcp") / "model"
-    state = {f"layer.{number}.weight": torch.ones(number + 1) for number in range(5)}
-    checkpoint.save({**state, "step": 5}, checkpoint_id=folder, no_dist=True)
-    return folder
+# Written by torch 2.13: three tensors and a number in one shard (tests/drills writes such folders afresh).
+METADATA = (Path(__file__).parents[2] / "fixtures" / "checkpoints" / "torch-2.13.metadata").read_bytes()
+SHARD = "model/__0_0.distcp"
 
 
-def dcp(folder):
-    return integrity.dcp_fault(LocalListing(folder.parent), folder.name, folder.name)
+def dcp(metadata, shard_size):
+    contents = {"model/.metadata": metadata} | ({SHARD: bytes(shard_size)} if shard_size is not None else {})
+    return integrity.dcp_fault(ManifestListing("", contents=contents), "model", "model")
 
 
-def test_a_folder_that_torch_wrote_is_whole_and_its_files_are_known(dcp_folder):
-    assert dcp(dcp_folder) is None
-    needed = integrity.dcp_files(LocalListing(dcp_folder), ".metadata")
-    written = {path.name: path.stat().st_size for path in dcp_folder.glob("*.distcp")}
-    assert needed == written
+def least():
+    return integrity.dcp_files(ManifestListing("", contents={"m": METADATA}), "m")["__0_0.distcp"]
 
 
-def test_a_cut_or_missing_shard_is_noticed(dcp_folder, tmp_path):
-    import shutil
-
-    for name in sorted(path.name for path in dcp_folder.glob("*.distcp")):
-        copy = shutil.copytree(dcp_folder, tmp_path / f"cut-{name}")
-        data = (copy / name).read_bytes()
-        (copy / name).write_bytes(data[:-1])
-        assert "is cut short" in dcp(copy)
-        (copy / name).unlink()
-        assert dcp(copy) == f"{copy.name}/{name} is missing"
+def test_metadata_names_the_files_and_the_bytes_that_they_must_have():
+    assert least() > 3 * 4
+    assert dcp(METADATA, least()) is None
+    assert dcp(METADATA, least() - 1) == f"{SHARD} is cut short: {least()} bytes by .metadata, {least() - 1} on disk"
+    assert dcp(METADATA, None) == f"{SHARD} is missing"
 
 
-def test_every_cut_of_the_metadata_is_noticed(dcp_folder):
-    data = (dcp_folder / ".metadata").read_bytes()
-    name = f"{dcp_folder.name}/.metadata"
-    for length in range(0, len(data), 7):
-        listing = ManifestListing("", contents={name: data[:length], f"{dcp_folder.name}/__0_0.distcp": bytes(9)})
-        assert integrity.dcp_fault(listing, dcp_folder.name, "model") is not None
+def test_every_cut_of_the_metadata_is_noticed():
+    for length in range(len(METADATA)):
+        assert dcp(METADATA[:length], least()), length
+    assert dcp(bytes(len(METADATA)), least()) == "model/.metadata holds nothing but zero bytes"
 
 
 def test_without_metadata_the_save_did_not_finish():
-    listing = ManifestListing("100 - model/__0_0.distcp\n")
-    assert integrity.dcp_fault(listing, "model", "model") == "model/.metadata is missing: the save did not finish"
+    assert (
+        integrity.dcp_fault(ManifestListing(f"100 - {SHARD}\n"), "model", "model")
+        == "model/.metadata is missing: the save did not finish"
+    )
+
+
+def test_an_empty_shard_is_noticed_even_where_the_metadata_is_not_known():
+    assert integrity.dcp_fault(ManifestListing(f"9 - model/.metadata\n0 - {SHARD}\n"), "model", "model") == f"{SHARD} is empty"

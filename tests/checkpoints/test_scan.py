@@ -2,11 +2,14 @@
 
 from pathlib import Path
 
-from checkpoint_files import LONG_AGO, cut, write_checkpoint
+from checkpoint_files import LONG_AGO, OPTIMIZER, cut, safetensors_bytes, torch_bytes, write_checkpoint
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ckptlint.checkpoints.listing import LocalListing
 from ckptlint.checkpoints.manifest import ManifestListing
 from ckptlint.checkpoints.scan import layouts, scan
+from ckptlint.run import State
 
 LISTINGS = Path(__file__).parents[2] / "fixtures" / "listings"
 
@@ -134,3 +137,54 @@ def test_the_checkpoint_itself_can_be_scanned(tmp_path):
     cut(folder / "optimizer.pt", 50)
     found = only(folder)
     assert found.restart is None and "checkpoint-600: optimizer.pt is cut short" in found.notices[0].message
+
+
+ODD = [
+    b"",
+    b"\0" * 40,
+    b"\xff" * 40,
+    b"{}",
+    b"[]",
+    b'{"global_step": 1e400, "epoch": [], "weight_map": {"a": "model.safetensors"}}',
+    b"global_step5",
+]
+FILES = [
+    "model.safetensors",
+    "model-00001-of-00002.safetensors",
+    "model.safetensors.index.json",
+    "adapter_model.bin",
+    "second/adapter_config.json",
+    "optimizer.pt",
+    "optimizer.pt_0",
+    "optimizer_0/.metadata",
+    "optimizer_0_rank1.bin",
+    "pytorch_model_fsdp_0/__99999999999_0.distcp",
+    "pytorch_model_fsdp.bin",
+    "rank3-of-99999999999-optimizer.pt",
+    "scheduler.pt",
+    "scaler.pt",
+    "rng_state_99999999999.pth",
+    "trainer_state.json",
+    "training_args.bin",
+    "config.json",
+    "latest",
+    "global_step5/zero_pp_rank_99999999999_mp_rank_07_model_states.pt",
+    "global_step5/mp_rank_00_model_states.pt",
+    "value_head.safetensors",
+    "metadata.json",
+    "CHECKPOINT_COMPLETE",
+    "dataloader/rank_99999999999.pt",
+    "checkpoint-is-incomplete.txt",
+    ".tmpABCDEF",
+]
+
+
+@given(
+    st.dictionaries(st.sampled_from(FILES), st.sampled_from([*ODD, torch_bytes(OPTIMIZER), safetensors_bytes()])), st.booleans()
+)
+def test_no_folder_however_odd_makes_it_crash_and_none_without_weights_and_optimizer_is_complete(files, deep):
+    contents = {f"checkpoint-5/{name}": data for name, data in files.items()}
+    for found in scan(ManifestListing("", contents=contents), deep=deep):
+        for checkpoint in found.checkpoints:
+            assert checkpoint.complete or checkpoint.reasons
+            assert not checkpoint.complete or {State.MODEL, State.PROGRESS} <= checkpoint.state
