@@ -160,7 +160,7 @@ def _judged(folder: Folder, step: int | None, finished: bool, now: float | None)
     else:
         parts = [weights, _optimizer(folder, "optimizer.pt"), _scheduler(folder)]
     parts = [_marks(folder, finished), *parts, progress, _random(folder), _scaler(folder), _config(folder), _value_head(folder)]
-    parts.append(_by_products(folder))
+    parts += [_by_products(folder), _order(folder)]
     modified = folder.modified
     judged, reasons = verdict(parts, modified, now)
     return Checkpoint(
@@ -392,6 +392,26 @@ def _scaler(folder: Folder) -> Part:
         )
     fault = folder.fault("scaler.pt")
     return Part(broken=(fault,), unfinished=True) if fault else Part(state=frozenset({State.SCALER}))
+
+
+# Weights this many seconds younger than trainer_state.json are remarked upon.
+_LATE_SECONDS = 60.0
+
+
+def _order(folder: Folder) -> Part:
+    """A save into a folder that was there before, killed half-way, leaves new weights under an old step counter.
+
+    The counter is written last, so weights are never younger; but copies change times, so it is a remark and no verdict.
+    """
+    state = folder.tree.get("trainer_state.json")
+    if state is None or state.modified is None:
+        return Part()
+    for name in (*_WHOLE, *_ADAPTERS, *filter(_SHARD.fullmatch, folder.names), "optimizer.pt"):
+        info = folder.tree.get(name)
+        if info and info.modified is not None and info.modified > state.modified + _LATE_SECONDS:
+            why = "which is written last: unless it was copied so, a later save into this folder was interrupted"
+            return Part(remarks=(f"{name} is younger than trainer_state.json, {why}",))
+    return Part()
 
 
 def _used_fp16(folder: Folder) -> bool:

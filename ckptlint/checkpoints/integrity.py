@@ -341,7 +341,7 @@ def values(pickle: bytes, names: Iterable[str]) -> Mapping[str, object]:
 
 
 def _atoms(pickle: bytes) -> Iterator[object]:
-    """The values that a pickle's opcodes push, in order: numbers, texts (also by memo), None, {}, [], else SOMETHING; at last END.
+    """What a pickle's opcodes push, in order: numbers, texts (also by memo), None, {}, [], else SOMETHING; at last END.
 
     Stops in silence where the bytes end or are no pickle.
     """

@@ -311,6 +311,15 @@ def test_the_rest_of_an_interrupted_save_under_a_later_whole_one_is_harmless(tmp
     assert only(tmp_path).reasons == (".tmpAbC123 is the rest of an interrupted save",)
 
 
+def test_weights_younger_than_the_step_counter_are_remarked_upon(tmp_path):
+    folder = write_checkpoint(tmp_path, 5, modified=2000.0)
+    os.utime(folder / "trainer_state.json", (1000.0, 1000.0))
+    checkpoint = only(tmp_path)
+    assert checkpoint.complete and "model.safetensors is younger than trainer_state.json" in checkpoint.reasons[0]
+    os.utime(folder / "trainer_state.json", (1990.0, 1990.0))
+    assert only(tmp_path).reasons == ()
+
+
 def test_a_missing_shard_is_named(tmp_path):
     folder = write_checkpoint(tmp_path, 5, shards=3)
     (folder / "model-00002-of-00003.safetensors").unlink()
@@ -345,6 +354,7 @@ def test_weights_in_torch_s_old_format_are_taken_but_said_to_be_unverified(tmp_p
     folder = write_checkpoint(tmp_path, 5)
     (folder / "model.safetensors").unlink()
     (folder / "pytorch_model.bin").write_bytes(bytes.fromhex("80028a0a6cfc9c46f9206aa85019") + b"more")
+    os.utime(folder / "pytorch_model.bin", (LONG_AGO, LONG_AGO))
     checkpoint = only(tmp_path)
     assert checkpoint.complete
     assert checkpoint.reasons == ("pytorch_model.bin is in torch's old format, which cannot be verified",)
