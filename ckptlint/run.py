@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import Literal as TypingLiteral
 from typing import Protocol, TypeVar, Union
 
 from ckptlint.source.text import Edit, Span
@@ -90,7 +91,9 @@ class Setting:
     """One setting in the framework's own spelling.
 
     ``value`` is what the framework's loader makes of the text, or Unknown. ``span`` is the written value, None for a default;
-    ``source`` then says whose default it is ("default of LLaMA-Factory 0.9.5").
+    ``source`` then says whose default it is ("default of LLaMA-Factory 0.9.5"). ``joint`` stands between name and value where
+    this is written: ``save_steps: 500``, ``--save-interval 500``, ``trainer.save_freq=500``. ``path`` is a value that is a path
+    with parts which only the launch knows.
     """
 
     name: str
@@ -99,6 +102,8 @@ class Setting:
     key_span: Span | None = None
     source: str = ""
     editor: Editor | None = field(default=None, compare=False, repr=False)
+    joint: str = ": "
+    path: PathExpr | None = field(default=None, compare=False)
 
     @property
     def written(self) -> bool:
@@ -114,8 +119,15 @@ class Setting:
     def __str__(self) -> str:
         """``save_steps: 500`` as the author wrote it, for messages."""
         if self.span is not None:
-            return f"{self.name}: {self.span.text.strip()}" if self.span.text.strip() else f"{self.name}:"
+            text = self.span.text.strip()
+            return self.spelled(text) if text and self.span != self.key_span else f"{self.name}{self.joint}".rstrip()
         return f"{self.name} ({shown(self.value)}, {self.source})"
+
+    def spelled(self, value: object) -> str:
+        """``save_steps: 500`` as the author would write it with another value; a flag that is on has a name only."""
+        if value is True and self.joint == " ":
+            return self.name
+        return f"{self.name}{self.joint}{shown(value)}"
 
     def set(self, value: object) -> tuple[Edit, ...]:
         return self.editor.set(value) if self.editor else ()
@@ -404,7 +416,9 @@ class Read:
 
     ``raises_when_missing``: the start fails where the checkpoint it wants is not there. ``auto``: the value of the setting that
     finds the newest at every start and begins at step 0 where there is none; None where the framework has no such value.
-    ``needs_off``: switches that would take over if the setting were taken out.
+    ``needs_off``: switches that would take over if the setting were taken out. ``why`` says what a start does instead where it
+    takes up nothing, ``advice`` what to do about it, ``repair`` what to write so that every start takes up the newest. ``drops``
+    is what checkpoints hold and a start leaves in them.
     """
 
     choice: Choice
@@ -415,6 +429,49 @@ class Read:
     auto: object = None
     needs_off: tuple[Setting, ...] = ()
     role: str = ""
+    advice: str = ""
+    repair: tuple[tuple[Setting, object], ...] = ()
+    drops: tuple[Dropped, ...] = ()
+
+
+@dataclass(frozen=True)
+class Dropped:
+    """A kind of state that checkpoints hold and that a start does not take back, and the setting that decides so.
+
+    ``effect`` says what training does then; ``off`` is the value that restores it, ``safe`` whether the first launch and an
+    uninterrupted run stay as they were with it.
+    """
+
+    state: State
+    setting: Setting
+    effect: str
+    off: object = None
+    safe: bool = False
+
+
+@dataclass(frozen=True)
+class UnusedSetting:
+    """A setting about ``topic`` that nothing reads as things are, and why. ``repair`` is what to write so that it counts."""
+
+    setting: Setting
+    topic: TypingLiteral["resume", "save"]
+    why: str
+    instead: str
+    repair: tuple[tuple[Setting, object], ...] = ()
+    safe: bool = False
+
+
+@dataclass(frozen=True)
+class LostReference:
+    """The model that the policy is held against is loaded from where the policy is resumed, so that a restart replaces it.
+
+    ``setting`` is where the reference comes from now, ``repair`` what names the original; () where its path is not known.
+    """
+
+    setting: Setting
+    why: str
+    instead: str
+    repair: tuple[tuple[Setting, object], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -535,6 +592,8 @@ class Run:
     misfits: tuple[Misfit, ...] = ()
     refusals: tuple[Refusal, ...] = ()
     strange_keys: tuple[StrangeKey, ...] = ()
+    unused_settings: tuple[UnusedSetting, ...] = ()
+    lost_references: tuple[LostReference, ...] = ()
     model: str = ""  # what is trained, as the author names it; its size may stand in the name
     settings: Mapping[str, Setting] = field(default_factory=dict)
     neighbours: tuple[str, ...] = ()  # other runs of this check that save into the same directory
