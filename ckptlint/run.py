@@ -488,14 +488,15 @@ class WarmStart:
 class Switch:
     """A setting that makes a restart begin again although there is something to resume.
 
-    ``off`` is the value that makes it harmless (None: take the setting out), ``safe`` whether that leaves an uninterrupted run
-    and the first launch as they were.
+    ``off`` is the value that makes it harmless (None: take the setting out), ``also`` what must change with it, ``safe`` whether
+    that leaves an uninterrupted run and the first launch as they were.
     """
 
     setting: Setting
     effect: str
     loses: frozenset[State] = TRAINING_STATE
     off: object = None
+    also: tuple[tuple[Setting, object], ...] = ()
     safe: bool = False
     advice: str = ""
 

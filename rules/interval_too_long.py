@@ -90,7 +90,7 @@ class IntervalTooLong(Rule):
 def _tenth(every: Amount, run: Run) -> int | None:
     """A tenth of the run, where the run and the interval are counted in steps."""
     length = run.length
-    if not isinstance(length, Amount) or length.unit is not Unit.STEP or every.unit is not Unit.STEP:
+    if not isinstance(length, Amount) or length.unit is not Unit.STEP or every.unit is not Unit.STEP or length.value <= 1:
         return None
     return max(1, int(length.value) // 10)
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ckptlint.rule import Finding, Rule, Severity, setting_to
+from ckptlint.rule import Finding, Rule, Severity, settings_to
 from ckptlint.run import Run, State, at
 
 
@@ -53,7 +53,8 @@ class ResumeDisabled(Rule):
             message = f"{switch.effect}; {switch.advice}" if switch.advice else switch.effect
             if run.neighbours and switch.loses != {State.DATA}:
                 message += f" (give it a directory of its own first: {_named(run.neighbours)} saves there too)"
-            fix = setting_to(switch.setting, switch.off, safe=switch.safe and not run.neighbours)
+            changes = ((switch.setting, switch.off), *switch.also)
+            fix = settings_to(changes, safe=switch.safe and not run.neighbours)
             yield Finding(at(switch.setting, run), message, _severity(run, switch.loses), fix)
 
 

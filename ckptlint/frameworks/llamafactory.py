@@ -41,13 +41,16 @@ from ckptlint.run import (
 )
 from ckptlint.source.file import SourceFile
 from ckptlint.source.text import SourceError
-from ckptlint.source.yaml import OMEGACONF, Scalar
+from ckptlint.source.yaml import OMEGACONF, SAFE_LOAD, Scalar
 from ckptlint.source.yaml import Mapping as YamlMapping
 
 TITLE = "LLaMA-Factory"
 
 STAGES = ("pt", "sft", "rm", "ppo", "dpo", "kto")  # hparams/finetuning_args.py
 FINETUNING_TYPES = ("lora", "oft", "freeze", "full")
+
+# hparams/parser.py read_args: OmegaConf.load; 0.9.3 and older call yaml.safe_load.
+_OMEGACONF_SINCE = "0.9.4"
 
 # Optimizers that live outside the Trainer's own: a dummy is saved in their place (train/trainer_utils.py DummyOptimizer).
 _UNSAVED_OPTIMIZERS = (("use_galore", "galore_layerwise"), ("use_apollo", "apollo_layerwise"))
@@ -77,7 +80,7 @@ class LlamaFactory(Framework):
         settings = YamlSettings(
             file.yaml,
             documents[0].root,
-            OMEGACONF,
+            SAFE_LOAD if release.before(_OMEGACONF_SINCE) else OMEGACONF,
             _defaults(release),
             f"default of {TITLE} {release.text}",
             ("resume_from_checkpoint", "output_dir", "overwrite_output_dir"),
@@ -108,7 +111,7 @@ class LlamaFactory(Framework):
 def _is_training(root: YamlMapping) -> bool:
     """A v0 training file; not inference, evaluation, export or preparing a data set."""
     values = {name: entry.value.value(OMEGACONF) for name, entry in root.items() if isinstance(entry.value, Scalar)}
-    if values.get("do_train") is not True or "export_dir" in values:
+    if not trainer.is_on(values.get("do_train")) or "export_dir" in values:
         return False
     if values.get("stage") not in STAGES and values.get("finetuning_type") not in FINETUNING_TYPES:
         return False
@@ -123,7 +126,7 @@ def _refuse_what_the_loader_refuses(file: SourceFile, release: Release) -> None:
         problem = f"{TITLE} reads one YAML document, and a second one begins here"
         raise SourceError(documents[1].span, problem, "keep one run in a file")
     root = documents[0].root
-    if isinstance(root, YamlMapping) and root.duplicates and not release.before("0.9.4"):
+    if isinstance(root, YamlMapping) and root.duplicates and not release.before(_OMEGACONF_SINCE):
         first, again = root.duplicates[0]
         twice = f"the key `{again.name}` stands twice (first at line {first.key.span.line})"
         raise SourceError(again.key.span, f"{twice}, and {TITLE} {release.text} refuses the file", "remove one of them")
@@ -140,6 +143,7 @@ class _Reader:
         self.output_dir = settings.setting("output_dir")
         self.resume = settings.setting("resume_from_checkpoint")
         self.overwrite = settings.setting("overwrite_output_dir")
+        self.overwrites = trainer.is_on(self.overwrite.value)
         self.keys = tuple(_keys(release))
         self.obstacles = tuple(self._obstacles())
 
@@ -184,11 +188,11 @@ class _Reader:
     def _missing(self) -> Iterator[Missing]:
         yield from trainer.missing_state(self.settings)
         badam = self.settings.setting("use_badam")
-        if badam.value is True:
+        if trainer.is_on(badam.value):
             yield Missing(State.OPTIMIZER, badam)
         for use, layerwise in _UNSAVED_OPTIMIZERS:
             setting = self.settings.setting(layerwise)
-            if self.settings.value(use) is True and setting.value is True:
+            if trainer.is_on(self.settings.value(use)) and trainer.is_on(setting.value):
                 yield Missing(State.OPTIMIZER, setting)
 
     # -------------------------------------------------------------------------------- what a start takes up
@@ -197,14 +201,14 @@ class _Reader:
         value = self.resume.value
         if self.obstacles:
             return Read(Choice.NOTHING, self.resume, why=self.obstacles[0].why)
-        if value is None and self.overwrite.value is True:
+        if value is None and self.overwrites:
             return Read(Choice.NOTHING, self.overwrite)
         if value is None:
             return Read(Choice.NEWEST, self.resume)
         if value is False:
             return Read(Choice.NOTHING, self.resume)
         if value is True:
-            guards = (self.overwrite,) if self.overwrite.value is True else ()
+            guards = (self.overwrite,) if self.overwrites else ()
             return Read(Choice.NEWEST, self.resume, raises_when_missing=True, needs_off=guards)
         path = PathExpr.of_text(str(value), expanded=False)
         if any(path.of(Variable)) or self._misfit(str(value)) is not None:
@@ -212,7 +216,7 @@ class _Reader:
         return Read(Choice.FIXED, self.resume, path, raises_when_missing=True)
 
     def _switches(self) -> Iterator[Switch]:
-        if self.resume.value is None and self.overwrite.value is True and not self.obstacles:
+        if self.resume.value is None and self.overwrites and not self.obstacles:
             yield Switch(
                 self.overwrite,
                 f"`{self.overwrite}` {self._shown_resume()} begins every restart at step 0 and writes over the checkpoints in "
@@ -225,11 +229,12 @@ class _Reader:
             yield Switch(
                 self.resume,
                 f"false is not null: {TITLE} then does not look for checkpoints, and every restart begins at step 0",
-                safe=self.overwrite.value is not True,
-                advice="remove the key, so that the newest checkpoint is found at every start",
+                also=((self.overwrite, False),) if self.overwrites else (),
+                safe=True,
+                advice=f"remove the key{self._and_the_switch()}, and every start takes up the newest checkpoint there is",
             )
         skip = self.settings.setting("ignore_data_skip")
-        if skip.value is True:
+        if trainer.is_on(skip.value):
             yield Switch(
                 skip,
                 "a restart reads the data of the current epoch from its beginning, so samples are seen twice and others never",
@@ -240,6 +245,9 @@ class _Reader:
 
     def _shown_resume(self) -> str:
         return f"with `{self.resume}`" if self.resume.written else "without `resume_from_checkpoint`"
+
+    def _and_the_switch(self) -> str:
+        return " and set `overwrite_output_dir` to false" if self.overwrites else ""
 
     def _obstacles(self) -> Iterator[Obstacle]:
         """What get_train_args and the stages' own trainers do: reset the key, raise, or fail to read back what they wrote."""
@@ -295,12 +303,11 @@ class _Reader:
         if self.obstacles or isinstance(self.resume.value, str) or not isinstance(self.output_dir.value, str):
             return
         adapter, model = self.settings.setting("adapter_name_or_path"), self.settings.setting("model_name_or_path")
-        guards = ((self.overwrite, False),) if self.overwrite.value is True else ()
-        switch = " and set `overwrite_output_dir` to false" if guards else ""
+        guards = ((self.overwrite, False),) if self.overwrites else ()
         for setting, verb, repair in ((adapter, "remove it", ((adapter, None), *guards)), (model, "name the base model", ())):
             for value in str(setting.value or "").split(","):
                 if self._is_own(value.strip()):
-                    instead = f"{verb}{switch}, and every start takes up the newest checkpoint"
+                    instead = f"{verb}{self._and_the_switch()}, and every start takes up the newest checkpoint"
                     yield WarmStart(setting, PathExpr.of_text(value.strip(), expanded=False), instead, repair)
 
     def _is_own(self, path: str) -> bool:
@@ -314,7 +321,7 @@ class _Reader:
     def _refusals(self) -> Iterator[Refusal]:
         yield from trainer.refusals(self.settings, (key for key in self.keys if key.name not in _READ_APART), TITLE)
         best = self.settings.setting("load_best_model_at_end")
-        if best.value is True and self.stage.value in ("rm", "ppo"):
+        if trainer.is_on(best.value) and self.stage.value in ("rm", "ppo"):
             yield Refusal(
                 best, f"stage {self.stage.value} does not support it, and {TITLE} stops with a ValueError", "remove it"
             )

@@ -12,7 +12,7 @@ from ckptlint.checkpoints.checkpoint import Checkpoint, Layout
 from ckptlint.frameworks.framework import Framework, Pin, PinRequest, SaveRoot, release_of
 from ckptlint.frameworks.llamafactory_keys import ASSUMED, V1_CHECKPOINT_KEYS, V1_KEYS
 from ckptlint.frameworks.spelling import strange_keys
-from ckptlint.frameworks.trainer import number, usual_interval
+from ckptlint.frameworks.trainer import by_usual_interval, number
 from ckptlint.frameworks.trainer_keys import NoDefault, find_key
 from ckptlint.frameworks.yaml_settings import YamlSettings
 from ckptlint.run import (
@@ -167,7 +167,8 @@ def _interval(settings: YamlSettings) -> Interval:
     if epochs.value is not None:
         return Interval(_every_epochs(epochs), False, epochs, repair=((epochs, 0.1),))
     every = number(steps.value)
-    repair = ((steps, usual_interval(_length(settings)[0])),)
+    resume = settings.setting("resume_from_checkpoint")
+    repair = by_usual_interval(steps, _length(settings)[0]) + (() if resume.value else ((resume, "auto"),))
     if steps.value is None:
         return Interval(NEVER, False, steps, repair=repair)
     if every is None:

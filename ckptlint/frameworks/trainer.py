@@ -35,6 +35,9 @@ CHECKPOINT_NAME = re.compile(r"checkpoint-(\d+)")
 # output_dir where it is None, since 4.49 (training_args.py __post_init__).
 DEFAULT_OUTPUT_DIR = "trainer_output"
 
+# Beyond it no number of steps is meant, and a float no longer counts them.
+_LARGEST = 2**53
+
 # The default of save_steps, in every release read.
 USUAL_INTERVAL = 500
 
@@ -43,8 +46,15 @@ SAVES_LAST_STEP_SINCE = "4.42"
 
 
 def number(value: object) -> float | None:
-    """A value the Trainer can compute with; a bool is none."""
-    return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
+    """A value the Trainer can compute with; a bool is none, and neither is infinity."""
+    if not isinstance(value, (int, float)) or isinstance(value, bool) or abs(value) > _LARGEST or value != value:
+        return None
+    return float(value)
+
+
+def is_on(value: object) -> bool:
+    """A flag as Python takes it: any text is true, "false" too."""
+    return value is True or (isinstance(value, str) and value != "")
 
 
 def length(settings: Settings) -> tuple[Fact[Amount], Setting]:
@@ -85,16 +95,19 @@ def interval(settings: Settings, *, saves_at_end: bool) -> Interval:
     if every is None or (every > 1 and every != int(every)):
         return Interval(Unknown(f"`{steps}` is not a number of steps"), saves_at_end, steps)
     if every <= 0:
-        return Interval(NEVER, saves_at_end, steps, disabled=True, repair=((steps, usual_interval(length(settings)[0])),))
+        return Interval(NEVER, saves_at_end, steps, disabled=True, repair=by_usual_interval(steps, length(settings)[0]))
     unit = Unit.FRACTION if every < 1 else Unit.STEP
     return Interval(Amount(every, unit), saves_at_end, steps)
 
 
-def usual_interval(run: Fact[Amount]) -> int:
-    """Steps between two checkpoints where the author has not chosen any: the Trainer's own 500, or a tenth of a shorter run."""
-    if isinstance(run, Amount) and run.unit is Unit.STEP:
-        return max(1, min(USUAL_INTERVAL, int(run.value) // 10))
-    return USUAL_INTERVAL
+def by_usual_interval(setting: Setting, run: Fact[Amount]) -> tuple[tuple[Setting, object], ...]:
+    """An interval where the author has not chosen any: the Trainer's own 500 steps, or a tenth of a shorter run.
+
+    () for a run of one step.
+    """
+    if not isinstance(run, Amount) or run.unit is not Unit.STEP:
+        return ((setting, USUAL_INTERVAL),)
+    return ((setting, max(1, min(USUAL_INTERVAL, int(run.value) // 10))),) if run.value > 1 else ()
 
 
 def _by_steps(settings: Settings) -> tuple[tuple[Setting, object], ...]:
@@ -104,14 +117,14 @@ def _by_steps(settings: Settings) -> tuple[tuple[Setting, object], ...]:
     every = number(steps.value)
     far = isinstance(run, Amount) and run.unit is Unit.STEP and every is not None and every >= run.value
     if every is None or every <= 0 or far:
-        return ((strategy, "steps"), (steps, usual_interval(run)))
+        return ((strategy, "steps"), *by_usual_interval(steps, run))
     return ((strategy, "steps"),)
 
 
 def retention(settings: Settings) -> Retention:
     """``save_total_limit``: None, 0 and negative keep all. The new checkpoint is whole before an old one goes."""
     limit = settings.setting("save_total_limit")
-    best = settings.value("load_best_model_at_end") is True
+    best = is_on(settings.value("load_best_model_at_end"))
     count = number(limit.value)
     if limit.value is not None and count is None:
         return Retention(Unknown(f"`{limit}` is not a number"), limit, best)
@@ -123,7 +136,7 @@ def missing_state(settings: Settings) -> Iterator[Missing]:
     """``save_only_model``. A plain Trainer then goes on silently; DeepSpeed finds no ``global_step`` folder and raises."""
     only_model = settings.setting("save_only_model")
     stops = "a restart stops: DeepSpeed finds no `global_step` folder in them" if settings.value("deepspeed") else ""
-    if only_model.value is True:
+    if is_on(only_model.value):
         for state in (State.OPTIMIZER, State.SCHEDULER, State.RNG):
             yield Missing(state, only_model, safe_value=False, effect=stops)
 
@@ -173,18 +186,18 @@ def _no_number(setting: Setting, key: Key, title: str) -> Refusal | None:
         return None
     if isinstance(value, float):
         effect = f"{shown(value)} is no whole number, and {title} stops with a TypeError"
-        return Refusal(setting, effect, "write a whole number", int(value) if value == int(value) else None)
+        return Refusal(setting, effect, "write a whole number", int(value) if value.is_integer() else None)
     if isinstance(value, str) and re.fullmatch(r"\s*\d+(\.\d+)?\s*", value):
         meant = float(value) if "." in value else int(value)
         effect = f"a number in quotes is text, and {title} stops with a TypeError"
         return Refusal(setting, effect, "write it without quotes", meant if key.accepts(meant) else None)
-    return Refusal(setting, f"{shown(value)} is no number, and {title} stops with a TypeError", "write a number")
+    return Refusal(setting, f"this is no number, and {title} stops with a TypeError", "write a number")
 
 
 def _best_model_refusals(settings: Settings, title: str) -> Iterator[Refusal]:
     best = settings.setting("load_best_model_at_end")
     save, evaluate = settings.setting("save_strategy"), eval_strategy(settings)
-    if best.value is not True or save.value == "best":
+    if not is_on(best.value) or save.value == "best":
         return
     if save.value in SAVE_STRATEGIES and evaluate.value in EVAL_STRATEGIES and save.value != evaluate.value:
         wants = f"`load_best_model_at_end` needs `{evaluate.name}` and `save_strategy` to be the same"
