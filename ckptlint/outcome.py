@@ -46,6 +46,9 @@ def _does_not_start(run: Run) -> Iterator[Outcome]:
         yield Outcome(Kind.CANNOT, f"does not start: `{refusal.setting}` is refused")
     for misfit in run.misfits:
         yield Outcome(Kind.CANNOT, f"does not start: `{misfit.setting}` names no checkpoint")
+    for read in run.reads:
+        if read.choice is Choice.NEWEST and read.raises_when_missing is True:
+            yield Outcome(Kind.CANNOT, f"does not start the first time: `{read.setting}` wants a checkpoint")
     for obstacle in run.obstacles:
         yield Outcome(Kind.CANNOT, f"cannot resume: {obstacle.why}")
 
@@ -62,8 +65,13 @@ def _restarts(run: Run) -> Iterator[Outcome]:
             )
     for write in run.writes:
         path = write.directory.path
-        if isinstance(path, PathExpr) and any(path.of(Changing)):
+        if not isinstance(path, PathExpr):
+            continue
+        if any(path.of(Changing)):
             yield Outcome(Kind.RESTARTS, "restarts at step 0: every start saves into a new directory")
+        root = run.storage.dies_below(path)
+        if root is not None:
+            yield Outcome(Kind.RESTARTS, f"restarts at step 0: `{root}` dies with the container")
 
 
 def _nothing_saved(write: Write, run: Run) -> str:

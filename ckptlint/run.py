@@ -562,12 +562,26 @@ class Release:
         return self.text if self.pinned else f"{self.text} (assumed)"
 
 
+# Directories that die with the container or the node's power, whatever the project's settings say.
+EPHEMERAL = ("/tmp", "/var/tmp", "/dev/shm", "/run")
+
+
 @dataclass(frozen=True)
 class Storage:
     """What the project's settings say about places: roots that outlive a job, and roots that die with it."""
 
     durable: tuple[str, ...] = ()
     ephemeral: tuple[str, ...] = ()
+
+    def outlives(self, path: PathExpr) -> bool:
+        """Whether a path lies below a root that is declared durable."""
+        return any(inside(path.known_directory, root) for root in self.durable)
+
+    def dies_below(self, path: PathExpr) -> str | None:
+        """The root below which a path dies with the job; None where none is known, or a durable one lies deeper."""
+        if self.outlives(path):
+            return None
+        return next((root for root in (*EPHEMERAL, *self.ephemeral) if inside(path.known_directory, root)), None)
 
 
 def _numbers(release: str) -> tuple[int, ...]:

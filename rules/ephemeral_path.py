@@ -3,10 +3,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ckptlint.rule import Finding, Rule, Severity
-from ckptlint.run import PathExpr, Placeholder, Run, at, inside
-
-# Directories that die with the container or the node's power.
-EPHEMERAL = ("/tmp", "/var/tmp", "/dev/shm", "/run")
+from ckptlint.run import PathExpr, Placeholder, Run, at
 
 
 class EphemeralPath(Rule):
@@ -55,11 +52,11 @@ class EphemeralPath(Rule):
 
 def _judge(path: PathExpr, run: Run) -> tuple[str, Severity | None]:
     storage, directory = run.storage, path.known_directory
-    if any(inside(directory, root) for root in storage.durable):
+    root = storage.dies_below(path)
+    if root is not None:
+        return f"`{path}` lies below `{root}`, which dies with the container: a restart finds nothing there", None
+    if storage.outlives(path):
         return "", None
-    for root in (*EPHEMERAL, *storage.ephemeral):
-        if inside(directory, root):
-            return f"`{path}` lies below `{root}`, which dies with the container: a restart finds nothing there", None
     if not storage.durable or "://" in directory or any(path.of(Placeholder)):
         return "", None
     roots = ", ".join(f"`{root}`" for root in storage.durable)

@@ -3,7 +3,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ckptlint.rule import Finding, Rule, Severity
-from ckptlint.run import PathExpr, Run, Storage, at, inside
+from ckptlint.run import PathExpr, Run, Storage, at
 
 # Directories that hold mounts and are none themselves: /mnt/fast is a fast disk, not a tier of a mount.
 NO_MOUNTS = frozenset({"mnt", "media", "home", "srv", "opt", "usr", "var", "scratch"})
@@ -61,7 +61,7 @@ def _is_fast(path: PathExpr, storage: Storage) -> bool:
     parts = path.known_directory.split("/")
     if len(parts) < 3 or parts[0] or parts[1] in NO_MOUNTS or parts[2] != "fast":
         return False
-    return not any(inside(path.known_directory, root) for root in storage.durable)
+    return not storage.outlives(path)
 
 
 def _durable(path: str) -> str:

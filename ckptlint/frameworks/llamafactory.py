@@ -16,7 +16,7 @@ from ckptlint.frameworks.framework import Framework, Pin, PinRequest, SaveRoot, 
 from ckptlint.frameworks.llamafactory_keys import ASSUMED, V0_CHECKPOINT_KEYS, V0_KEYS, transformers_of, v0_key, v0_keys
 from ckptlint.frameworks.spelling import keys_of_another_release, strange_keys
 from ckptlint.frameworks.trainer_keys import TRAINER_CHECKPOINT_KEYS, TRAINER_KEYS, Key, NoDefault
-from ckptlint.frameworks.yaml_settings import YamlSettings
+from ckptlint.frameworks.yaml_settings import YamlSettings, documents_of
 from ckptlint.run import (
     Choice,
     Interval,
@@ -58,6 +58,12 @@ _UNSAVED_OPTIMIZERS = (("use_galore", "galore_layerwise"), ("use_apollo", "apoll
 # Words that people write for "the newest one"; this loader takes each for a folder's name.
 _WORDS = ("auto", "latest", "last", "True", "true", "None", "none", "newest", "")
 
+# What marks a file that cannot be parsed as one of these all the same.
+_KEYS_OF_A_RUN = (re.compile(rb"^do_train[ \t]*:", re.M), re.compile(rb"^(?:stage|finetuning_type)[ \t]*:", re.M))
+
+# An export; and openMind's configuration, which has our keys beside a key for the model that LLaMA-Factory refuses.
+_NOT_OURS = ("export_dir", "model_id")
+
 _TRAINING_KEYS = ("learning_rate", "num_train_epochs", "max_steps", "per_device_train_batch_size", "save_steps")
 
 
@@ -72,7 +78,7 @@ class LlamaFactory(Framework):
         return b"do_train" in data and (b"stage" in data or b"finetuning_type" in data)
 
     def read(self, file: SourceFile) -> tuple[Run, ...]:
-        documents = file.yaml.documents
+        documents = documents_of(file, _KEYS_OF_A_RUN)
         if not documents or not isinstance(documents[0].root, YamlMapping) or not _is_training(documents[0].root):
             return ()
         release = release_of(file, ("llamafactory",), ASSUMED)
@@ -111,7 +117,7 @@ class LlamaFactory(Framework):
 def _is_training(root: YamlMapping) -> bool:
     """A v0 training file; not inference, evaluation, export or preparing a data set."""
     values = {name: entry.value.value(OMEGACONF) for name, entry in root.items() if isinstance(entry.value, Scalar)}
-    if not trainer.is_on(values.get("do_train")) or "export_dir" in values:
+    if not trainer.is_on(values.get("do_train")) or any(name in values for name in _NOT_OURS):
         return False
     if values.get("stage") not in STAGES and values.get("finetuning_type") not in FINETUNING_TYPES:
         return False

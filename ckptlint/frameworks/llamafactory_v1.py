@@ -6,6 +6,7 @@ saves), ``v1/core/utils/checkpoint.py`` (how it resumes).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 
 from ckptlint.checkpoints.checkpoint import Checkpoint, Layout
@@ -14,7 +15,7 @@ from ckptlint.frameworks.llamafactory_keys import ASSUMED, V1_CHECKPOINT_KEYS, V
 from ckptlint.frameworks.spelling import strange_keys
 from ckptlint.frameworks.trainer import by_usual_interval, number
 from ckptlint.frameworks.trainer_keys import NoDefault, find_key
-from ckptlint.frameworks.yaml_settings import YamlSettings
+from ckptlint.frameworks.yaml_settings import YamlSettings, documents_of
 from ckptlint.run import (
     NEVER,
     Amount,
@@ -56,6 +57,9 @@ CHECKPOINT_KEYS = (
     "num_train_epochs",
 )
 
+# What marks a file that cannot be parsed as one of these all the same.
+_KEYS_OF_A_RUN = (re.compile(rb"^model[ \t]*:", re.M), re.compile(rb"^train_dataset[ \t]*:", re.M))
+
 # Beside `model` and `train_dataset`, what no other framework's training file has.
 _MARKS = ("model_class", "kernel_config", "dist_config", "sample_backend", "peft_config", "quant_config", "micro_batch_size")
 
@@ -71,7 +75,7 @@ class LlamaFactoryV1(Framework):
         return b"train_dataset" in data and b"model" in data and any(mark.encode() in data for mark in _MARKS)
 
     def read(self, file: SourceFile) -> tuple[Run, ...]:
-        documents = file.yaml.documents
+        documents = documents_of(file, _KEYS_OF_A_RUN)
         if not documents or not isinstance(documents[0].root, YamlMapping) or not _is_training(documents[0].root):
             return ()
         release = release_of(file, ("llamafactory",), ASSUMED)

@@ -2,13 +2,32 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from collections.abc import Mapping as MappingOf
 from dataclasses import dataclass
 
 from ckptlint.run import Setting
-from ckptlint.source.text import CannotEdit, Edit, Span
-from ckptlint.source.yaml import Entry, Mapping, Scalar, Schema, YamlSource, render
+from ckptlint.source.file import SourceFile
+from ckptlint.source.text import CannotEdit, Edit, SourceError, Span
+from ckptlint.source.yaml import Document, Entry, Mapping, Scalar, Schema, YamlSource, render
+
+# Jinja and Helm: a file with one of these outside of quotes is made into YAML before anybody loads it.
+_TEMPLATE = re.compile(rb"\{\{|\{%")
+
+
+def documents_of(file: SourceFile, marks: Iterable[re.Pattern[bytes]]) -> tuple[Document, ...]:
+    """The documents of a file; () for text that is no YAML and bears not all of these marks, or is a template of YAML.
+
+    Raises:
+        SourceError: it bears the marks and cannot be parsed.
+    """
+    try:
+        return file.yaml.documents
+    except SourceError:
+        if _TEMPLATE.search(file.data) or not all(mark.search(file.data) for mark in marks):
+            return ()
+        raise
 
 
 @dataclass(frozen=True, eq=False)
