@@ -252,12 +252,17 @@ def _notices(search: _Search, pin: Pin) -> Iterator[Notice]:
 
 def _without_checkpoint(searched: tuple[Searched, ...]) -> Notice:
     count = sum(len(one.found) for one in searched)
-    places = " and ".join(f"`{one.root.path}`" for one in searched if one.found or not count)
+    places = " and ".join(_place(one.root) for one in searched if one.found or not count)
     if not count:
         return Notice("first-launch", f"there is no checkpoint in {places} yet: the run begins at step 0")
     none = "the only checkpoint is not complete" if count == 1 else f"none of the {count} checkpoints is complete"
     effect = "the run begins at step 0 and overwrites what is there; move it away first if you need it"
     return Notice("nothing-resumable", f"in {places} {none}: {effect}")
+
+
+def _place(root: SaveRoot) -> str:
+    """A directory with what its path means here: started elsewhere, a relative one is another."""
+    return f"`{root.path}`" if Path(root.path).is_absolute() else f"`{root.path}` ({Path(root.directory).absolute()})"
 
 
 # ------------------------------------------------------------------------------------------------ the lines

@@ -71,7 +71,9 @@ def _refuse_megatron(run: Run, environment: Mapping[str, str]) -> None:
     switched = [name for name in _MEGATRON_SWITCHES if environment.get(name, "").lower() in ("true", "y", "1")]
     keys = [name for name in MEGATRON_KEYS if name in run.settings]
     for name in (*switched, *keys):
-        raise ValueError(f"{name} is set, so {run.title} saves in a Megatron layout, which ckptlint does not read yet")
+        raise ValueError(
+            f"{name} is set, so {run.title} saves in a Megatron layout, which is not read yet; launch without resume"
+        )
 
 
 def _output_root(run: Run, environment: Mapping[str, str]) -> SaveRoot:
@@ -223,6 +225,11 @@ class _Launch:
         return self.request.save.found
 
     @property
+    def folders(self) -> tuple[str, ...]:
+        """The folders in it that the trainer takes for checkpoints, whatever they hold."""
+        return tuple(name for name in self.request.save.folders if CHECKPOINT_NAME.fullmatch(name))
+
+    @property
     def unfit(self) -> tuple[Checkpoint, ...]:
         """Those in the output directory that are whole, but not for this launch."""
         return tuple(found for found in self.found if found.complete and self.why_unfit(found))
@@ -275,10 +282,9 @@ def _start_v1(launch: _Launch, value: object) -> _Start:
 
 def _start_from_newest(launch: _Launch, otherwise: _Start) -> _Start:
     """transformers get_last_checkpoint: the highest number, whatever is in the folder."""
-    names = [name for name in launch.request.save.folders if CHECKPOINT_NAME.fullmatch(name)]
-    if not names:
+    if not launch.folders:
         return otherwise
-    newest = max(names, key=lambda name: int(name.rpartition("-")[2]))
+    newest = max(launch.folders, key=lambda name: int(name.rpartition("-")[2]))
     there = next((found for found in launch.found if found.path == newest), None)
     return _start_from(launch, there, launch.request.save.root.checkpoint(newest))
 
@@ -379,7 +385,7 @@ def _unpinned(launch: _Launch, start: Callable[[_Launch, object], _Start], value
 def _leave_alone(launch: _Launch, now: _Start) -> bool:
     """Whether to begin at step 0 is not for us to decide: there is something that a mended setting or launch could take up."""
     if launch.run.obstacles:
-        return bool(now.stops and launch.found)
+        return bool(now.stops and launch.folders)
     return bool(launch.unfit or (now.stops and launch.wants_another_run_s))
 
 
@@ -409,9 +415,10 @@ def _why_refused(launch: _Launch, start: _Start) -> str:
     title = launch.run.title
     if start.stops:
         return f"{title} will stop: {start.stops}" + (f"; {start.remedy}" if start.remedy else "")
-    lost = "; ".join(f"`{launch.path(found)}`: {launch.why_unfit(found)}" for found in launch.unfit)
-    effect = "begin at step 0 and overwrite them" if start.takes is None else "go on from weights without an optimizer"
-    return f"{title} would {effect}, because no whole checkpoint fits this launch ({lost}); {_AS_BEFORE}"
+    newest = launch.unfit[0]
+    lost = f"`{launch.path(newest)}`: {launch.why_unfit(newest)}"
+    effect = "begin at step 0 and overwrite what is there" if start.takes is None else "go on without the optimizer"
+    return f"{title} would {effect}, for no whole checkpoint fits this launch ({lost}); {_AS_BEFORE}"
 
 
 def _about_unpinned(launch: _Launch, value: object, start: _Start) -> Iterator[Notice]:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
+from itertools import groupby
 
+from ckptlint.checkpoints.checkpoint import Verdict
 from ckptlint.reports.diff import unified
 from ckptlint.reports.terminal import PLAIN, Colours
 from ckptlint.resume import Change, Plan, Skipped
@@ -20,30 +22,47 @@ def text(plan: Plan, colours: Colours = PLAIN, *, written: bool) -> str:
 
 def _lines(plan: Plan, colours: Colours, written: bool) -> Iterator[str]:
     yield f"{colours.bold(plan.target)} ({plan.title}): {_choice(plan, colours)}"
-    for skipped in plan.skipped:
-        yield f"  not {skipped.path}: {skipped.verdict.value}; {skipped.reason}"
+    for why, group in groupby(plan.skipped, _why_skipped):
+        yield f"  not {', '.join(skipped.path for skipped in group)}: {why}"
     for change in plan.changes:
         yield from _change(change, colours)
     for notice in plan.notices:
-        yield f"  {colours.yellow(notice.name)}: {notice.message}"
+        if not (plan.skipped and notice.name in _SAID_OF_SKIPPED):
+            yield f"  {colours.yellow(notice.name)}: {notice.message}"
     if not plan.changes:
         yield "  nothing to change"
     elif not written:
         yield "  not written (dry run)"
 
 
+# What the lines about skipped checkpoints say already, with the reasons.
+_SAID_OF_SKIPPED = ("newer-damaged", "weights-only-skipped")
+
+
 def _choice(plan: Plan, colours: Colours) -> str:
     if plan.chosen is None or plan.chosen_path is None:
-        return "no complete checkpoint"
+        return _without_choice(plan, colours)
     step = "" if plan.chosen.step is None else f", step {plan.chosen.step}"
-    why = "the newest complete one" if plan.skipped else "the newest"
+    why = "the newest that can be resumed" if plan.skipped else "the newest"
     return f"resume from {colours.green(plan.chosen_path)}{step} ({why})"
 
 
+def _without_choice(plan: Plan, colours: Colours) -> str:
+    if plan.refused:
+        return colours.red("do not launch it as things are")
+    return "nothing complete to resume" if plan.skipped else "nothing to resume"
+
+
+def _why_skipped(skipped: Skipped) -> str:
+    """A whole one was skipped for what this launch is; that says it all."""
+    complete = skipped.verdict is Verdict.COMPLETE
+    return skipped.reason if complete else f"{skipped.verdict.value}; {skipped.reason}"
+
+
 def _change(change: Change, colours: Colours) -> Iterator[str]:
-    for sign, lines in (("-", change.before), ("+", change.after)):
-        for line in lines.splitlines():
-            yield f"  {change.line:>5} {colours.red(sign) if sign == '-' else colours.green(sign)} {line}"
+    for sign, lines in ((colours.red("-"), change.before), (colours.green("+"), change.after)):
+        for number, line in enumerate(lines.splitlines(), change.line):
+            yield f"  {number:>5} {sign} {line}"
 
 
 def diff(plan: Plan) -> str:
