@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from ckptlint.frameworks.releases import ALWAYS, Lifetime, by_name, number
 from ckptlint.frameworks.trainer_keys import COUNT, FLAG, RANDOM, REQUIRED, TRAINER_KEYS, Key, find_key, kinds, trainer_key
@@ -198,6 +199,7 @@ TRANSFORMERS: Mapping[str, Transformers] = {
 }
 
 
+@lru_cache(maxsize=64)
 def transformers_of(llamafactory: str) -> Transformers:
     """What a release allows: its own row, else that of the newest read before it, else that of the oldest read."""
     rows = [row for release, row in TRANSFORMERS.items() if number(release) <= number(llamafactory)]

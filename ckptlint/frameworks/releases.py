@@ -14,6 +14,7 @@ from ckptlint.source.text import SourceError, SourceText, Span, decode
 # ------------------------------------------------------------------------------------------------ comparing
 
 
+@lru_cache(maxsize=1024)
 def number(release: str) -> tuple[int, ...]:
     """The numeric release part of a version: ``1!2.10.0rc1`` is (2, 10). () where there is none.
 
