@@ -119,7 +119,7 @@ class Setting:
     def __str__(self) -> str:
         """``save_steps: 500`` as the author wrote it, for messages."""
         if self.span is not None:
-            text = self.span.text.strip()
+            text = _on_one_line(self.span.text)
             return self.spelled(text) if text and self.span != self.key_span else f"{self.name}{self.joint}".rstrip()
         return f"{self.name} ({shown(self.value)}, {self.source})"
 
@@ -134,6 +134,15 @@ class Setting:
 
     def remove(self) -> tuple[Edit, ...]:
         return self.editor.remove() if self.editor else ()
+
+
+_LONGEST = 200  # characters of a value in a message
+
+
+def _on_one_line(text: str) -> str:
+    """A value as it is written, for a message: the middle of a long one is left out."""
+    text = " ".join(text.split())
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST // 2]}…{text[-_LONGEST // 2 :]}"
 
 
 def shown(value: object) -> str:
