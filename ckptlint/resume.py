@@ -87,8 +87,12 @@ def plan(target: str, environment: Mapping[str, str], *, save_dir: str | None = 
     """
     file = _read(target)
     framework, run = _recognise(file)
+    layout = framework.layout(run)
+    if layout is None:
+        why = f"a {framework.title} run cannot be pinned yet"
+        raise CannotPlan(f"{file.path}: {why}; `ckptlint check` says how it would resume")
     try:
-        search = _search(framework, run, framework.roots(run, environment, save_dir), environment, deep)
+        search = _search(framework, layout, run, framework.roots(run, environment, save_dir), environment, deep)
         request = PinRequest(search.searched, search.chosen, environment)
         pin = framework.pin(run, request)
         edits = (*request.save.root.edits, *pin.edits)
@@ -188,13 +192,14 @@ class _Search:
     disk: tuple[Notice, ...]
 
 
-def _search(framework: Framework, run: Run, roots: Iterable[SaveRoot], environment: Mapping[str, str], deep: bool) -> _Search:
+def _search(
+    framework: Framework, layout: Layout, run: Run, roots: Iterable[SaveRoot], environment: Mapping[str, str], deep: bool
+) -> _Search:
     """Look through the directories in turn until one holds a checkpoint to take."""
 
     def fits(checkpoint: Checkpoint) -> bool:
         return checkpoint.complete and not framework.unfit(run, checkpoint, environment)
 
-    layout = framework.layout(run)
     searched: list[Searched] = []
     disk: list[Notice] = []
     for root in roots:

@@ -12,8 +12,9 @@ def all_frameworks() -> tuple[Framework, ...]:
     """One instance of every framework, in the order in which they are asked whether a file is theirs."""
     from ckptlint.frameworks.llamafactory import LlamaFactory
     from ckptlint.frameworks.llamafactory_v1 import LlamaFactoryV1
+    from ckptlint.frameworks.verl import Verl
 
-    return (LlamaFactory(), LlamaFactoryV1())
+    return (LlamaFactory(), LlamaFactoryV1(), Verl())
 
 
 def framework_named(name: str) -> Framework:

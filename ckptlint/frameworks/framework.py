@@ -98,8 +98,8 @@ class Framework(ABC):
         """
 
     @abstractmethod
-    def layout(self, run: Run) -> Layout:
-        """How this run's checkpoints lie on disk."""
+    def layout(self, run: Run) -> Layout | None:
+        """How this run's checkpoints lie on disk; None where that is not known, so that nothing can be pinned."""
 
     @abstractmethod
     def roots(self, run: Run, environment: Mapping[str, str], save_dir: str | None) -> tuple[SaveRoot, ...]:
@@ -117,6 +117,19 @@ class Framework(ABC):
     @abstractmethod
     def pin(self, run: Run, request: PinRequest) -> Pin:
         """The edits that make the next start do what was decided, besides those of the save root, and what to know about it."""
+
+
+class NotPinned(Framework):
+    """A framework whose runs are checked, and whose checkpoints on disk are not read."""
+
+    def layout(self, run: Run) -> Layout | None:
+        return None
+
+    def roots(self, run: Run, environment: Mapping[str, str], save_dir: str | None) -> tuple[SaveRoot, ...]:
+        return ()
+
+    def pin(self, run: Run, request: PinRequest) -> Pin:
+        return Pin()
 
 
 def release_of(file: SourceFile, distributions: tuple[str, ...], newest_read: str) -> Release:

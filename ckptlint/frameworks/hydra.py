@@ -1,0 +1,359 @@
+"""Settings of a run that Hydra puts together: YAML files, the overrides of a command line, the framework's defaults.
+
+Sources: hydra-core 1.3.2 and 1.3.8 ``grammar/OverrideLexer.g4``, ``grammar/OverrideParser.g4``,
+``core/override_parser/overrides_visitor.py``, ``_internal/config_loader_impl.py``; omegaconf 2.3 ``grammar``. The parser is tested
+against Hydra's own.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Mapping as MappingOf
+from dataclasses import dataclass, field, replace
+from enum import Enum
+
+from ckptlint.frameworks.nested_settings import NestedSettings
+from ckptlint.run import Setting, Unknown
+from ckptlint.source.text import Span
+
+# ------------------------------------------------------------------------------------------------ the grammar
+
+
+class OverrideError(Exception):
+    """Hydra would stop at this override; says why."""
+
+
+class Kind(str, Enum):
+    """What an override does with its key. The value is what stands in front of it."""
+
+    CHANGE = ""  # the key must be there
+    ADD = "+"  # it must not
+    FORCE = "++"
+    DELETE = "~"
+
+
+@dataclass(frozen=True)
+class Override:
+    """One override: ``value`` is what Hydra makes of the text behind ``=``. ``start`` is where that text begins."""
+
+    kind: Kind
+    key: str
+    value: object
+    start: int
+
+    @property
+    def is_group(self) -> bool:
+        """Whether it may choose a file of a config group (``model_engine=megatron``) rather than set a value."""
+        return "." not in self.key and isinstance(self.value, str)
+
+
+_KEY = re.compile(r"(?P<kind>\+\+?|~)?(?P<key>[A-Za-z_$][\w$-]*(?:[./][\w$-]+)*(?:@[\w$.:-]*)?)", re.ASCII)
+_INT = re.compile(r"[+-]?(?:0|[1-9](?:_?[0-9])*)")
+_POINT = r"(?:[0-9](?:_?[0-9])*\.(?:[0-9](?:_?[0-9])*)?|\.[0-9](?:_?[0-9])*)"
+_FLOAT = re.compile(
+    rf"[+-]?(?:(?:{_POINT}|(?:0|[1-9](?:_?[0-9])*))[eE][+-]?[0-9](?:_?[0-9])*|{_POINT}|[iI][nN][fF]|[nN][aA][nN])"
+)
+_BOOL = re.compile(r"[tT][rR][uU][eE]|[fF][aA][lL][sS][eE]")
+_NULL = re.compile(r"[nN][uU][lL][lL]")
+_ESCAPED = re.compile(r"\\([\\()\[\]{}:=, \t])")
+_FUNCTION = re.compile(r"[A-Za-z_][\w-]*\(")
+# What may stand in a value without quotes, besides letters and digits.
+_UNQUOTED = frozenset("/-\\+.$%*@?|:_ \t")
+
+SWEEP = Unknown("Hydra reads a list without brackets as a sweep")
+COMPUTED = Unknown("Hydra computes the value")
+
+
+def parse_override(text: str) -> Override:
+    """Read one argument as Hydra does.
+
+    Raises:
+        OverrideError: it is none; Hydra stops.
+    """
+    match = _KEY.match(text)
+    if match is None:
+        raise OverrideError("it has no key")
+    kind = Kind(match["kind"] or "")
+    at = match.end()
+    if at == len(text) and kind is Kind.DELETE:
+        return Override(kind, match["key"], None, at)
+    if not text.startswith("=", at):
+        raise OverrideError("`=` is missing behind the key" if at == len(text) else f"`{text[at]}` cannot stand in a key")
+    reader = _ValueReader(text, at + 1)
+    return Override(kind, match["key"], reader.whole(), at + 1)
+
+
+class _ValueReader:
+    """A cursor over the text behind ``=``."""
+
+    def __init__(self, text: str, at: int) -> None:
+        self.text = text
+        self.at = at
+
+    def whole(self) -> object:
+        self.blanks()
+        if self.at == len(self.text):
+            return ""
+        first = self.element("")
+        if self.peek() != ",":
+            self.end()
+            return first
+        while self.peek() == ",":
+            self.at += 1
+            self.element("")
+        self.end()
+        return SWEEP
+
+    def end(self) -> None:
+        if self.at < len(self.text):
+            raise OverrideError(f"`{self.text[self.at]}` cannot stand in a value without quotes")
+
+    def peek(self) -> str:
+        return self.text[self.at : self.at + 1]
+
+    def blanks(self) -> None:
+        while self.peek() and self.peek() in " \t":
+            self.at += 1
+
+    def element(self, closing: str) -> object:
+        self.blanks()
+        char = self.peek()
+        if char in ("'", '"') and char:
+            value: object = self.quoted(char)
+        elif char == "[":
+            value = self.listed()
+        elif char == "{":
+            value = self.mapped()
+        elif _FUNCTION.match(self.text, self.at):
+            value = self.function()
+        else:
+            return self.primitive(closing)
+        self.blanks()
+        return value
+
+    def quoted(self, quote: str) -> str:
+        body = re.compile(rf"{quote}((?:[^\\{quote}]|\\.)*){quote}", re.S).match(self.text, self.at)
+        if body is None:
+            raise OverrideError("a quote is not closed")
+        self.at = body.end()
+        # Backslashes count only in front of a quote, the closing one included.
+        return re.sub(rf"\\+(?={quote}|$)", lambda run: "\\" * (len(run[0]) // 2), body[1])
+
+    def listed(self) -> list[object]:
+        self.at += 1
+        items: list[object] = []
+        self.blanks()
+        if self.peek() == "]":
+            self.at += 1
+            return items
+        while True:
+            items.append(self.element("]"))
+            if self.closes("]"):
+                return items
+
+    def mapped(self) -> dict[object, object]:
+        self.at += 1
+        items: dict[object, object] = {}
+        self.blanks()
+        if self.peek() == "}":
+            self.at += 1
+            return items
+        while True:
+            self.blanks()
+            key = self.primitive(":")
+            self.blanks()
+            if self.peek() != ":":
+                raise OverrideError("`:` is missing in the braces")
+            self.at += 1
+            items[key] = self.element("}")
+            if self.closes("}"):
+                return items
+
+    def closes(self, closing: str) -> bool:
+        char = self.peek()
+        if char not in (",", closing) or not char:
+            raise OverrideError(f"`{closing}` is missing")
+        self.at += 1
+        return char == closing
+
+    def function(self) -> Unknown:
+        depth = 0
+        for at in range(self.at, len(self.text)):
+            depth += {"(": 1, ")": -1}.get(self.text[at], 0)
+            if self.text[at] == ")" and not depth:
+                self.at = at + 1
+                return COMPUTED
+        raise OverrideError("`)` is missing")
+
+    def primitive(self, closing: str) -> object:
+        start = self.at
+        while self.at < len(self.text):
+            char = self.text[self.at]
+            if self.text.startswith("${", self.at):
+                self.at = _interpolation_end(self.text, self.at)
+            elif _ESCAPED.match(self.text, self.at):
+                self.at += 2
+            elif char == ":" == closing or not ((char.isascii() and char.isalnum()) or char in _UNQUOTED):
+                break
+            else:
+                self.at += 1
+        text = self.text[start : self.at].strip(" \t")
+        if text.endswith("\\") and self.text[start : self.at].endswith("\\ "):
+            text += " "
+        if not text:
+            raise OverrideError(
+                f"`{self.peek()}` cannot stand in a value without quotes" if self.peek() else "a value is missing"
+            )
+        return primitive(text)
+
+
+def primitive(text: str) -> object:
+    """What Hydra makes of a value without quotes."""
+    if _INT.fullmatch(text):
+        return int(text)
+    if _FLOAT.fullmatch(text):
+        return float(text)
+    if _BOOL.fullmatch(text):
+        return text.lower() == "true"
+    if _NULL.fullmatch(text):
+        return None
+    return text if "${" in text else _ESCAPED.sub(r"\1", text)
+
+
+def _interpolation_end(text: str, at: int) -> int:
+    depth = 0
+    for place in range(at, len(text)):
+        depth += {"{": 1, "}": -1}.get(text[place], 0)
+        if text[place] == "}" and not depth:
+            return place + 1
+    raise OverrideError("`${` is not closed")
+
+
+# ------------------------------------------------------------------------------------------------ interpolation
+
+_REFERENCE = re.compile(r"\$\{(\.*[A-Za-z_][\w.]*)\}")
+_DEEP = 8
+
+
+def interpolated(name: str, value: object, lookup: Callable[[str], object], depth: int = 0) -> object:
+    """A value with the ``${a.b}`` in it replaced, as OmegaConf does; ``${oc.env:X}`` and other resolvers stay as they are.
+
+    Unknown where a reference leads to nothing known.
+    """
+    if not isinstance(value, str) or "${" not in value:
+        return value
+    if depth > _DEEP:
+        return Unknown(f"`{value}` refers to itself")
+    whole = _REFERENCE.fullmatch(value)
+    if whole is not None:
+        found = lookup(absolute(name, whole[1]))
+        return interpolated(absolute(name, whole[1]), found, lookup, depth + 1)
+    open_: list[Unknown] = []
+
+    def replaced(match: re.Match[str]) -> str:
+        target = absolute(name, match[1])
+        found = interpolated(target, lookup(target), lookup, depth + 1)
+        if isinstance(found, Unknown):
+            open_.append(found)
+        return str(found)
+
+    text = _REFERENCE.sub(replaced, value)
+    return open_[0] if open_ else text
+
+
+def absolute(name: str, reference: str) -> str:
+    """``.save_contents`` as seen from ``actor.checkpoint.load_contents`` is ``actor.checkpoint.save_contents``."""
+    dots = len(reference) - len(reference.lstrip("."))
+    if not dots:
+        return reference
+    return ".".join([*name.split(".")[:-dots], reference.lstrip(".")])
+
+
+# ------------------------------------------------------------------------------------------------ settings
+
+
+@dataclass(frozen=True, eq=False)
+class Written:
+    """An override of a command line, with the places of key and value."""
+
+    override: Override
+    key_span: Span
+    value_span: Span
+    setting: Callable[[str, object], Setting]
+
+
+@dataclass(frozen=True, eq=False)
+class HydraSettings:
+    """What a run's configuration says after composition: the last override, else the first file that has the name, else a default.
+
+    ``files`` are the YAML files, the one that wins first. ``missing`` says why a name that is written nowhere is not known: a file
+    that belongs to the composition was not found; "" where all was.
+    """
+
+    files: tuple[NestedSettings, ...]
+    defaults: MappingOf[str, object]
+    default_source: str
+    overrides: Sequence[Written] = ()
+    missing: str = ""
+    place: Span | None = None
+    editor_of: Callable[[str], object] | None = field(default=None, repr=False)
+
+    @property
+    def where(self) -> Span:
+        if self.place is not None:
+            return self.place
+        return self.files[0].where
+
+    def names(self) -> Iterator[str]:
+        """Every name that is written, once."""
+        found = dict.fromkeys(written.override.key for written in self.overrides)
+        for file in self.files:
+            found.update(dict.fromkeys(file.names()))
+        return iter(found)
+
+    def __contains__(self, name: str) -> bool:
+        return self._override(name) is not None or any(name in file for file in self.files)
+
+    def value(self, name: str) -> object:
+        return self.setting(name).value
+
+    def setting(self, name: str) -> Setting:
+        found = self._raw(name)
+        value = interpolated(name, found.value, lambda other: self._raw(other).value)
+        return found if value is found.value else replace(found, value=value)
+
+    def _raw(self, name: str) -> Setting:
+        written = self._override(name)
+        if written is not None:
+            return written
+        for file in self.files:
+            if name in file:
+                return file.setting(name)
+        at = self.files[0].setting(name) if self.files else Setting(name, None)
+        if self.missing:
+            return replace(at, value=Unknown(self.missing), source="")
+        if name not in self.defaults:
+            return replace(at, value=None, source=self.default_source)
+        return replace(at, value=self.defaults[name], source=self.default_source)
+
+    def _override(self, name: str) -> Setting | None:
+        for written in reversed(self.overrides):
+            key = written.override.key
+            if key == name:
+                return written.setting(name, written.override.value)
+            inner = _inside(written.override.value, key, name)
+            if inner is not None:
+                return written.setting(name, inner[0])
+        return None
+
+
+def _inside(value: object, key: str, name: str) -> tuple[object] | None:
+    """The value of a name in a mapping that was given for a part of it: ``trainer={save_freq: 5}``."""
+    if not name.startswith(key + ".") or not isinstance(value, dict):
+        return None
+    for part in name[len(key) + 1 :].split("."):
+        if not isinstance(value, dict) or part not in value:
+            return None
+        value = value[part]
+    return (value,)
