@@ -1,8 +1,8 @@
 """Settings of a run that Hydra puts together: YAML files, the overrides of a command line, the framework's defaults.
 
 Sources: hydra-core 1.3.2 and 1.3.8 ``grammar/OverrideLexer.g4``, ``grammar/OverrideParser.g4``,
-``core/override_parser/overrides_visitor.py``, ``_internal/config_loader_impl.py``; omegaconf 2.3 ``grammar``. The parser is tested
-against Hydra's own.
+``core/override_parser/overrides_visitor.py``, ``_internal/config_loader_impl.py``; omegaconf 2.3 ``grammar``. The parser is
+tested against Hydra's own.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from collections.abc import Mapping as MappingOf
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from ckptlint.frameworks.nested_settings import NestedSettings
 from ckptlint.run import Setting, Unknown
-from ckptlint.source.text import Span
+from ckptlint.source.text import Edit, Span
 
 # ------------------------------------------------------------------------------------------------ the grammar
 
@@ -285,10 +285,10 @@ class Written:
 
 @dataclass(frozen=True, eq=False)
 class HydraSettings:
-    """What a run's configuration says after composition: the last override, else the first file that has the name, else a default.
+    """What a run's configuration says after composition: the last override, else the first file with the name, else a default.
 
-    ``files`` are the YAML files, the one that wins first. ``missing`` says why a name that is written nowhere is not known: a file
-    that belongs to the composition was not found; "" where all was.
+    ``files`` are the YAML files, the one that wins first. ``missing`` says why a name that is written nowhere is not known: a
+    file that belongs to the composition was not found; "" where all was.
     """
 
     files: tuple[NestedSettings, ...]
@@ -297,7 +297,6 @@ class HydraSettings:
     overrides: Sequence[Written] = ()
     missing: str = ""
     place: Span | None = None
-    editor_of: Callable[[str], object] | None = field(default=None, repr=False)
 
     @property
     def where(self) -> Span:
@@ -322,6 +321,12 @@ class HydraSettings:
         found = self._raw(name)
         value = interpolated(name, found.value, lambda other: self._raw(other).value)
         return found if value is found.value else replace(found, value=value)
+
+    def rename(self, name: str, to: str) -> tuple[Edit, ...]:
+        """In the file that has the name; an override stays as it is."""
+        if to in self or self._override(name) is not None:
+            return ()
+        return next((file.rename(name, to) for file in self.files if name in file), ())
 
     def _raw(self, name: str) -> Setting:
         written = self._override(name)

@@ -66,6 +66,14 @@ class NestedSettings:
         setting = inner.setting(self._spelling(mapping, key))
         return setting if setting.written or not section else _renamed(setting, name)
 
+    def rename(self, name: str, to: str) -> tuple[Edit, ...]:
+        """Edits that call a key by another name of the same section; () where that cannot be done."""
+        section, _, key = name.rpartition(".")
+        mapping = self.section(section)
+        if mapping is None or to in self or to.rpartition(".")[0] != section:
+            return ()
+        return self._inner(mapping, section).rename(self._spelling(mapping, key), to.rpartition(".")[2])
+
     def section(self, name: str) -> Mapping | None:
         """The mapping under a dotted name, "" being the root; None where there is none."""
         if not name:

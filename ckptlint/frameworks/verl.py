@@ -147,7 +147,7 @@ def _groups(root: Mapping) -> Iterator[str]:
 def compose(
     path: str, yaml: YamlSource, root: Mapping, trainer: Trainer, release: Release, overrides: Sequence[Written] = ()
 ) -> HydraSettings:
-    """The overrides over the settings of one YAML file, with the files beside it that its ``defaults`` name, over verl's own."""
+    """The overrides, over one YAML file with those beside it that its ``defaults`` name, over verl's own defaults."""
     files, missing, megatron = [], "", any("megatron" in choice for choice in _groups(root))
     for name in reversed(_configs(root) or ["_self_"]):
         if name == "_self_":
