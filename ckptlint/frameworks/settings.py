@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from ckptlint.run import Setting
-from ckptlint.source.text import Span
+from ckptlint.source.text import Edit, Span
 
 
 class Settings(Protocol):
@@ -29,3 +29,11 @@ class Settings(Protocol):
 
     def __contains__(self, name: str) -> bool:
         """Whether a name is written."""
+
+
+@runtime_checkable
+class Renames(Protocol):
+    """Settings whose names can be changed where they are written."""
+
+    def rename(self, name: str, to: str) -> tuple[Edit, ...]:
+        """Edits that call a written name by another; () where that cannot be done, or the other is there already."""
