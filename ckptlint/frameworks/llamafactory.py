@@ -82,7 +82,7 @@ class LlamaFactory(Framework):
         if not documents or not isinstance(documents[0].root, YamlMapping) or not _is_training(documents[0].root):
             return ()
         release = release_of(file, ("llamafactory",), ASSUMED)
-        _refuse_what_the_loader_refuses(file, release)
+        refuse_what_the_loader_refuses(file, release, TITLE)
         settings = YamlSettings(
             file.yaml,
             documents[0].root,
@@ -125,17 +125,21 @@ def _is_training(root: YamlMapping) -> bool:
     return not only_prepares
 
 
-def _refuse_what_the_loader_refuses(file: SourceFile, release: Release) -> None:
-    """OmegaConf.load reads one document and, from 2.1 on, no duplicate keys (llamafactory 0.9.5; 0.9.3 took the last)."""
+def refuse_what_the_loader_refuses(file: SourceFile, release: Release, title: str) -> None:
+    """OmegaConf.load reads one document and, from 2.1 on, no duplicate keys; yaml.safe_load took the last.
+
+    Raises:
+        SourceError: names the second document, or the second of two keys.
+    """
     documents = file.yaml.documents
     if len(documents) > 1:
-        problem = f"{TITLE} reads one YAML document, and a second one begins here"
+        problem = f"{title} reads one YAML document, and a second one begins here"
         raise SourceError(documents[1].span, problem, "keep one run in a file")
     root = documents[0].root
     if isinstance(root, YamlMapping) and root.duplicates and not release.before(_OMEGACONF_SINCE):
         first, again = root.duplicates[0]
         twice = f"the key `{again.name}` stands twice (first at line {first.key.span.line})"
-        raise SourceError(again.key.span, f"{twice}, and {TITLE} {release.text} refuses the file", "remove one of them")
+        raise SourceError(again.key.span, f"{twice}, and {title} {release.text} refuses the file", "remove one of them")
 
 
 class _Reader:

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 
 from ckptlint.checkpoints.checkpoint import Checkpoint, Layout
 from ckptlint.frameworks.framework import Framework, Pin, PinRequest, SaveRoot, release_of
+from ckptlint.frameworks.llamafactory import refuse_what_the_loader_refuses
 from ckptlint.frameworks.llamafactory_keys import ASSUMED, V1_CHECKPOINT_KEYS, V1_KEYS
 from ckptlint.frameworks.spelling import strange_keys
 from ckptlint.frameworks.trainer import by_usual_interval, number
@@ -79,6 +80,7 @@ class LlamaFactoryV1(Framework):
         if not documents or not isinstance(documents[0].root, YamlMapping) or not _is_training(documents[0].root):
             return ()
         release = release_of(file, ("llamafactory",), ASSUMED)
+        refuse_what_the_loader_refuses(file, release, TITLE)
         settings = YamlSettings(
             file.yaml,
             documents[0].root,
