@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
+from zipfile import is_zipfile
 
 import pytest
-from checkpoint_files import cut, safetensors_bytes, write_checkpoint
+from checkpoint_files import LONG_AGO, cut, safetensors_bytes, torch_bytes, write_checkpoint
 from omegaconf import OmegaConf
 
 from ckptlint.resume import CannotPlan, Plan, carry_out, plan
@@ -732,3 +734,91 @@ def test_a_release_that_takes_no_arguments_is_offered_none(project: Path) -> Non
     Path("requirements.txt").write_text("llamafactory==0.9.1\n")
     whole(900)
     assert resumed(run("null")).plan.arguments == ()
+
+
+# ------------------------------------------------------------------------------------------------ the new trainer
+
+V1 = "model: Qwen/Qwen3-4B\ntrain_dataset: toy.yaml\nmodel_class: llm\noutput_dir: saves/v1\n"
+
+
+def whole_v1(*steps: int, marked: bool = True, directory: str = "saves/v1") -> None:
+    """Checkpoints as v1/core/utils/checkpoint.py writes them, one process."""
+    for step in steps:
+        files = {
+            "metadata.json": json.dumps({"global_step": step, "epoch": 0, "num_training_steps": 5000}).encode(),
+            "model/config.json": b"{}",
+            "model/model.safetensors": safetensors_bytes(),
+            "optimizer/state_dict.pt": torch_bytes(),
+            "scheduler.pt": torch_bytes(),
+            "dataloader/rank_0.pt": torch_bytes(),
+            "rng_state/rank_0.pt": torch_bytes(),
+            **({"CHECKPOINT_COMPLETE": b""} if marked else {}),
+        }
+        for name, data in files.items():
+            path = Path(directory) / f"checkpoint-{step}" / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(data)
+            os.utime(path, (LONG_AGO + step, LONG_AGO + step))
+
+
+def v1(value: str | None) -> str:
+    return V1 + ("" if value is None else f"resume_from_checkpoint: {value}\n") + "max_steps: 5000\n"
+
+
+def does_v1(done: Done) -> tuple[str, int | None]:
+    """v1/core/utils/checkpoint.py resolve_resume_checkpoint_path and resume, re-stated."""
+    value = OmegaConf.to_container(OmegaConf.create(done.text)).get("resume_from_checkpoint")
+    if not value:
+        return "fresh", None
+    if value == "auto":
+        folders = [path for path in Path("saves/v1").glob("checkpoint-*") if (path / "CHECKPOINT_COMPLETE").exists()]
+        if not folders:
+            return "fresh", None
+        value = max(folders, key=lambda path: int(path.name.split("-")[-1]))
+    folder = Path(str(value))
+    if not folder.is_dir() or not is_zipfile(folder / "optimizer/state_dict.pt"):
+        return "raises", None
+    return "resumes", json.loads((folder / "metadata.json").read_text())["global_step"]
+
+
+V1_VALUES = [None, "null", "auto", "false", '""', "true", "1000", "latest", "saves/v1", "${CKPT}", "saves/v1/checkpoint-500",
+             "saves/v1/checkpoint-900", "saves/v1/checkpoint-77"]  # fmt: skip
+
+
+@pytest.mark.parametrize("value", V1_VALUES)
+def test_v1_resumes_from_the_newest_complete_whatever_stands_there(project: Path, value: str | None) -> None:
+    env = {"CKPT": "saves/v1"}
+    first = resumed(v1(value), env)
+    assert does_v1(first) == ("fresh", None)
+    whole_v1(500)
+    assert does_v1(resumed(first.text, env)) == ("resumes", 500)
+    whole_v1(900)
+    second = resumed(v1(value), env)
+    assert does_v1(second) == ("resumes", 900)
+    assert second.value in ("auto", "saves/v1/checkpoint-900")
+    whole_v1(1300, marked=False)
+    assert does_v1(resumed(second.text, env)) == ("resumes", 900)
+    whole_v1(1300)
+    cut("saves/v1/checkpoint-1300/optimizer/state_dict.pt", 40)
+    third = resumed(second.text, env)
+    assert does_v1(third) == ("resumes", 900)
+    assert third.value == "saves/v1/checkpoint-900"  # auto would take the marked, damaged one
+    shutil.rmtree("saves/v1/checkpoint-500")
+    shutil.rmtree("saves/v1/checkpoint-900")
+    assert does_v1(resumed(third.text, env)) == ("fresh", None)
+    assert does_v1(resumed(v1(value), env)) == ("fresh", None)
+
+
+def test_v1_needs_no_edit_where_auto_finds_the_newest(project: Path) -> None:
+    whole_v1(500, 900)
+    done = resumed(v1("auto"))
+    assert done.text == v1("auto")
+    assert done.plan.chosen_path == "saves/v1/checkpoint-900"
+
+
+def test_v1_without_an_output_directory_has_a_new_one_at_every_start(project: Path) -> None:
+    text = v1(None).replace("output_dir: saves/v1\n", "")
+    with pytest.raises(CannotPlan, match="a new directory at every start; set it"):
+        resumed(text)
+    whole_v1(500)
+    assert resumed(text, save_dir="saves/v1").text == text + "output_dir: saves/v1\nresume_from_checkpoint: auto\n"
