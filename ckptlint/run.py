@@ -326,7 +326,7 @@ def same_directory(path: str, other: str) -> bool:
 
 
 def _plain(path: str) -> str:
-    return posixpath.normpath(path).removeprefix("./") if path else path
+    return re.sub("^//", "/", posixpath.normpath(path)) if path else path  # POSIX keeps two leading slashes
 
 
 # ------------------------------------------------------------------------------------------------ saving
