@@ -203,7 +203,7 @@ def _search(
     searched: list[Searched] = []
     disk: list[Notice] = []
     for root in roots:
-        listing = LocalListing(root.directory)
+        listing = LocalListing(Path(root.directory).absolute())  # a `~` that nobody expands is a folder's name
         found, chosen, next_older = _look_through(layout, listing, root, fits, deep)
         searched.append(Searched(root, found, frozenset(listing.files()), frozenset(listing.directories())))
         disk += _from_disk(layout, listing, root, [*(one for one in found if fits(one) or not one.complete), *next_older])

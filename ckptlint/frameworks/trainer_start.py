@@ -7,7 +7,7 @@ Sources: transformers 4.57.1 and 5.23.0 ``trainer.py`` (``train``, ``init_traini
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from math import ceil
+from math import ceil, isfinite
 
 from ckptlint.checkpoints.checkpoint import Checkpoint, Notice
 from ckptlint.frameworks.trainer import number
@@ -55,7 +55,7 @@ def about(run: Run, chosen: Checkpoint, world: int | None) -> Iterator[Notice]:
 
 def _finished(run: Run, chosen: Checkpoint) -> Iterator[Notice]:
     done, length = chosen.progress, run.length
-    if not isinstance(length, Amount) or done.step is None:
+    if not isinstance(length, Amount) or not isfinite(length.value) or done.step is None:
         return
     if length.unit is Unit.STEP and done.step >= length.value:
         yield Notice("finished", f"no steps remain: the checkpoint is at step {done.step}, and the run takes {length}")
@@ -75,7 +75,7 @@ def _is_last_step(chosen: Checkpoint, epochs: float) -> bool:
 def _length_changed(run: Run, chosen: Checkpoint) -> Iterator[Notice]:
     """Totals come from the configuration again. trainer_state.json holds epochs rounded up."""
     done, length = chosen.progress, run.length
-    if not isinstance(length, Amount):
+    if not isinstance(length, Amount) or not isfinite(length.value):
         return
     in_steps = length.unit is Unit.STEP
     stored, wanted = (done.total_steps, length.value) if in_steps else (done.total_epochs, ceil(length.value))

@@ -369,6 +369,11 @@ def test_a_resume_value_that_is_no_single_value_is_an_error(project: Path, value
         resumed(run(value))
 
 
+def test_a_tilde_that_stands_for_nobody_is_a_folders_name(project: Path) -> None:
+    whole(900, directory="~nobody-of-this-name/x")
+    assert resumed(run(output_dir="~nobody-of-this-name/x")).value == "~nobody-of-this-name/x/checkpoint-900"
+
+
 def test_what_only_looks_like_a_placeholder_is_a_folders_name(project: Path) -> None:
     whole(900, directory="saves/your_model")
     assert resumed(run(output_dir="saves/your_model")).value == "saves/your_model/checkpoint-900"
@@ -700,6 +705,14 @@ def test_a_changed_length_makes_the_learning_rate_jump(
     write_checkpoint(OUT, 100, epoch=0.1, **stored)
     done = resumed(f"{HEAD}output_dir: {OUT}\n{length}\n")
     assert bool(done.told("schedule-changed")) is changed
+
+
+@pytest.mark.parametrize("length", ["num_train_epochs: .inf", "num_train_epochs: .nan", "max_steps: .inf", "max_steps: x"])
+def test_a_length_that_is_no_number_says_nothing_about_the_end(project: Path, length: str) -> None:
+    whole(500, 900)
+    done = resumed(f"{HEAD}output_dir: {OUT}\n{length}\n")
+    assert done.value == f"{OUT}/checkpoint-900"
+    assert done.plan.notices == ()
 
 
 @pytest.mark.parametrize(
