@@ -54,6 +54,7 @@ __all__ = [
 ]
 
 _REST_OF_LINE = re.compile(f"[^{BREAKS}]*")
+_BLANK_LINES = re.compile(f"(?:[ \t]*(?:\r\n|[{BREAKS}]))*")
 
 
 @dataclass(frozen=True, eq=False)
@@ -206,7 +207,8 @@ class YamlSource:
             if not mapping.braces:
                 raise CannotEdit("the mapping has no braces of its own")
             at = written_end(entry)
-            return Edit(Span(self.source, at, at), f", {key}: {value}")
+            space = " " if is_missing(entry) else ""  # libyaml does not take `a:,`
+            return Edit(Span(self.source, at, at), f"{space}, {key}: {value}")
         indent = self._indent(mapping)
         scalar = last_scalar(entry.value, entry.alias)
         if scalar is not None and scalar.style in ("|", ">"):
@@ -219,11 +221,11 @@ class YamlSource:
         if scalar.span.end == len(text) and (text[-1] not in BREAKS) and scalar.text:
             start = self._start(mapping, entry)
             return Edit(Span(self.source, start, start), f"{line.lstrip(' ')}{self._break(start)}{self._indent(mapping)}")
-        if keeps_breaks(scalar):
-            at = self._line_start(scalar.span.end)
-            return Edit(Span(self.source, at, at), f"{line}{self._break(at - 1)}")
-        at = self._line_end(scalar.body.end)
-        return Edit(Span(self.source, at, at), f"{self._break(at)}{line}")
+        end = self._line_start(scalar.span.end) if keeps_breaks(scalar) else self._next_line(scalar.body.end)
+        if text[end - 1] not in BREAKS:
+            return Edit(Span(self.source, end, end), f"{self._break(end)}{line}")
+        # Behind the line break, which may be part of the value (LS and PS are).
+        return Edit(Span(self.source, end, end), f"{line}{self._break(self._line_end(scalar.body.end))}")
 
     def _indent(self, mapping: Mapping) -> str:
         """The spaces in front of a key of a block mapping."""
@@ -240,7 +242,7 @@ class YamlSource:
 
         Raises:
             CannotEdit: the key would be there all the same (merged in, or written twice), an anchor in it is used elsewhere, it
-                shares its line, or the mapping is used elsewhere too.
+                shares its line, its neighbours would run together, or the mapping is used elsewhere too.
         """
         self._refuse_removal(mapping, entry)
         if mapping.flow:
@@ -254,7 +256,7 @@ class YamlSource:
         after = self._next_line(end)
         if after == self._line_end(end) and self._scalar_before(line) is None:
             return Edit(Span(self.source, self._line_end_before(line), after), "")
-        return Edit(Span(self.source, line, self._behind_blank_lines(line, after)), "")
+        return Edit(Span(self.source, line, self._behind_blank_lines(entry, line, after)), "")
 
     def _refuse_removal(self, mapping: Mapping, entry: Entry) -> None:
         self._refuse_shared(entry.name, mapping.span.start)
@@ -294,12 +296,20 @@ class YamlSource:
                     return node
         return None
 
-    def _behind_blank_lines(self, line: int, after: int) -> int:
-        """Blank lines that would become part of a ``|+`` in front go along."""
-        if not keeps_breaks(self._scalar_before(line)):
+    def _behind_blank_lines(self, entry: Entry, line: int, after: int) -> int:
+        """Where a removal ends: behind a block scalar, blank lines that would become part of a ``|+`` go along.
+
+        Raises:
+            CannotEdit: an indented comment would become the block scalar's text.
+        """
+        scalar = self._scalar_before(line)
+        if scalar is None:
             return after
-        blank = re.compile(f"(?:[ \t]*(?:\r\n|[{BREAKS}]))*").match(self.source.text, after)
-        return blank.end() if blank else after
+        blank = _BLANK_LINES.match(self.source.text, after)
+        content = blank.end() if blank else after
+        if re.compile("[ \t]+#").match(self.source.text, content):
+            raise CannotEdit(f"the comment behind `{entry.name}` would become part of the text before it")
+        return content if keeps_breaks(scalar) else after
 
     def _line_end_before(self, line: int) -> int:
         text = self.source.text
@@ -312,7 +322,8 @@ class YamlSource:
         start, end = self._start(mapping, entry), written_end(entry)
         before = written_end(mapping.entries[place - 1]) if place else start
         if 0 < place == len(mapping.entries) - 1 and not self._comments_inside(Span(self.source, before, start)):
-            return Edit(Span(self.source, before, end), "")
+            kept = 1 if is_missing(mapping.entries[place - 1]) and self.source.text[before] in " \t" + BREAKS else 0
+            return Edit(Span(self.source, before + kept, end), "")
         closing = mapping.span.end - 1
         until = self._start(mapping, mapping.entries[place + 1]) if place + 1 < len(mapping.entries) else closing
         comma = gap(self.source, end, until).find(",")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, cast
 import yaml
 
 from ckptlint.source.text import SourceText, Span
+from ckptlint.source.yaml_scalars import STRING
 from ckptlint.source.yaml_tree import Document, Entry, Mapping, Node, Scalar, Sequence, written_end
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ class Composer:
         return node, span, self.heights.get(node, 0)
 
     def _scalar(self, event: yaml.ScalarEvent) -> Scalar:
-        tag = "!" if event.implicit[0] and event.style else event.tag
+        tag = STRING if event.tag == "!" and not event.implicit[0] else event.tag
         start, end = index(event.start_mark), index(event.end_mark)
         node = Scalar(self.source, start + self.shift, end + self.shift, event.value, tag, event.style or None, event.anchor)
         if event.anchor is not None:

@@ -48,7 +48,7 @@ class _SafeLoad(yaml.SafeLoader):
 
 
 class _OmegaConfLoad(yaml.SafeLoader):
-    """OmegaConf 2.4.0 ``_yaml.py`` get_yaml_loader: floats without a dot or sign are floats, dates stay strings."""
+    """OmegaConf 2.3 and 2.4 get_yaml_loader: floats without a dot or sign are floats, dates stay strings."""
 
 
 _OmegaConfLoad.add_implicit_resolver(

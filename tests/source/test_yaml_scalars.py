@@ -10,12 +10,10 @@ import yaml
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from omegaconf import OmegaConf
-from omegaconf._yaml import get_yaml_loader
+from yaml_loaders import OMEGACONF_LOADER
 
 from ckptlint.source.text import CannotEdit, SourceText
 from ckptlint.source.yaml import OMEGACONF, SAFE_LOAD, Mapping, Scalar, Schema, parse, render
-
-OMEGACONF_LOADER = get_yaml_loader()
 
 TABLE = """
 true True TRUE tRUE false False yes Yes YES no No NO on On off Off y n Y N
