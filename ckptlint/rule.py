@@ -136,6 +136,12 @@ def settings_to(changes: Iterable[tuple[Setting, object]], *, safe: bool) -> Fix
     return Fix(title, tuple(edit for fix in whole for edit in fix.edits), whole[0].applicability)
 
 
+def advice(changes: Iterable[tuple[Setting, object]]) -> str:
+    """``; write `save_steps: 500` `` for the end of a message; "" where there is nothing to write."""
+    words = " and ".join(f"`{setting.spelled(value)}`" for setting, value in changes)
+    return f"; write {words}" if words else ""
+
+
 class UnknownRule(Exception):
     """Somebody named a rule that does not exist. Carries a suggestion."""
 

@@ -49,6 +49,7 @@ class FreshOutputDir(Rule):
                 continue
             for part in path.of(Changing):
                 named = f"`{setting}`" if setting.written else f"without `{setting.name}` the run saves to `{path}`, which"
-                message = f"{named} holds {part.what}, so every start has a directory of its own and finds no checkpoint"
+                message = f"{named} holds {part.what}, so every start has a directory of its own and finds no checkpoint; "
+                message += "name one that stays the same"
                 yield Finding(at(setting, run), message, Severity.INFO if run.short else None)
                 break

@@ -3,7 +3,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from ckptlint.rule import Finding, Rule, Severity, setting_to, settings_to
+from ckptlint.rule import Finding, Rule, Severity, advice, setting_to, settings_to
 from ckptlint.run import Amount, Interval, Run, Unit, at
 
 # RunWhere's advice by model size: (billions of parameters below, steps between two checkpoints).
@@ -68,8 +68,8 @@ class IntervalTooLong(Rule):
     def _unreachable(self, interval: Interval, every: Amount, run: Run) -> Finding:
         tenth = _tenth(every, run)
         last = f"at step {run.length.value - 1:.0f}" if tenth and isinstance(run.length, Amount) else "before the end"
-        message = f"a kill {last} restarts at 0: `{interval.setting}` is not below `{run.length_setting}`"
         changes = ((interval.setting, tenth),) if tenth else interval.repair
+        message = f"a kill {last} restarts at 0: `{interval.setting}` is not below `{run.length_setting}`{advice(changes)}"
         fix = settings_to(changes, safe=False)
         return Finding(at(interval.setting, run), message, Severity.INFO if run.short else None, fix)
 
@@ -77,14 +77,14 @@ class IntervalTooLong(Rule):
         size = model_size(run.model)
         if size is None:
             return
-        advice = next(steps for below, steps in ADVICE if size < below)
-        if every.value <= advice or run.short:
+        advised = next(steps for below, steps in ADVICE if size < below)
+        if every.value <= advised or run.short:
             return
         message = (
             f"a kill loses up to {every}: `{interval.setting}`; for a model of {size:g} billion parameters "
-            f"a save every {advice} is advised"
+            f"a save every {advised} is advised"
         )
-        yield Finding(at(interval.setting, run), message, Severity.WARNING, setting_to(interval.setting, advice, safe=False))
+        yield Finding(at(interval.setting, run), message, Severity.WARNING, setting_to(interval.setting, advised, safe=False))
 
 
 def _tenth(every: Amount, run: Run) -> int | None:

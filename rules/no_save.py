@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ckptlint.rule import Finding, Rule, Severity, settings_to
+from ckptlint.rule import Finding, Rule, Severity, advice, settings_to
 from ckptlint.run import NEVER, Run, at
 
 
@@ -55,5 +55,6 @@ class NoSave(Rule):
             why = f" ({interval.why})" if interval.why else ""
             cause = f"with `{interval.setting}`" if interval.setting.written else f"without `{interval.setting.name}`"
             message = f"{cause} no checkpoint is written while the run trains{why}: a kill at any point restarts it at step 0"
+            message += advice(interval.repair)
             fix = settings_to(interval.repair, safe=False)
             yield Finding(at(interval.setting, run), message, Severity.INFO if run.short else None, fix)

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ckptlint.rule import Finding, Rule, Severity, settings_to
+from ckptlint.rule import Finding, Rule, Severity, advice, settings_to
 from ckptlint.run import NEVER, Run, at
 
 
@@ -53,5 +53,6 @@ class SaveIntervalDisabled(Rule):
                 continue
             end = "nothing is saved before the run ends" if interval.at_end is True else "nothing is ever saved"
             message = f"`{interval.setting}` means never, so {end}: a kill restarts the run at step 0"
+            message += advice(interval.repair)
             fix = settings_to(interval.repair, safe=False)
             yield Finding(at(interval.setting, run), message, Severity.INFO if run.short else None, fix)

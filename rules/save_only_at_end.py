@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ckptlint.rule import Finding, Rule, Severity, settings_to
+from ckptlint.rule import Finding, Rule, Severity, advice, settings_to
 from ckptlint.run import Amount, Run, Unit, at
 
 
@@ -56,7 +56,7 @@ class SaveOnlyAtEnd(Rule):
             if run.length.unit is Unit.EPOCH and every.value == run.length.value:
                 message = (
                     f"`{write.interval.setting}` with `{run.length_setting}` writes the only checkpoint when the run ends: "
-                    "a kill before that restarts it at step 0; save by steps instead"
+                    f"a kill before that restarts it at step 0{advice(write.interval.repair)}"
                 )
                 fix = settings_to(write.interval.repair, safe=False)
                 yield Finding(at(write.interval.setting, run), message, Severity.INFO if run.short else None, fix)

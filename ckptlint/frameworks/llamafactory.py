@@ -238,7 +238,7 @@ class _Reader:
         if self.resume.value is False and not self.obstacles:
             yield Switch(
                 self.resume,
-                f"false is not null: {TITLE} then does not look for checkpoints, and every restart begins at step 0",
+                f"`{self.resume}` is not null: {TITLE} then does not look for checkpoints, and every restart begins at step 0",
                 also=((self.overwrite, False),) if self.overwrites else (),
                 safe=True,
                 advice=f"remove the key{self._and_the_switch()}, and every start takes up the newest checkpoint there is",
@@ -247,7 +247,8 @@ class _Reader:
         if trainer.is_on(skip.value):
             yield Switch(
                 skip,
-                "a restart reads the data of the current epoch from its beginning, so samples are seen twice and others never",
+                f"with `{skip}` a restart reads the data of the current epoch from its beginning, so some samples are seen twice "
+                "and others never",
                 loses=frozenset({State.DATA}),
                 off=False,
                 advice="set it to false to go on where the data stood",
@@ -279,8 +280,8 @@ class _Reader:
         elif not self.settings.value("deepspeed"):
             yield Obstacle(
                 self.stage,
-                "a start that finds a reward-model checkpoint stops with `Can't find a checkpoint index`, because its weights are "
-                "renamed after saving",
+                "a start that finds a reward-model checkpoint stops with `Can't find a checkpoint index`, because its weights "
+                "are renamed after saving",
                 "name its weights in adapter_name_or_path and use a new output_dir for each attempt",
             )
 
