@@ -1,8 +1,8 @@
 """LLaMA-Factory, the normal trainer (``llamafactory-cli train run.yaml``).
 
 Sources: LLaMA-Factory at ff6d4d12 (0.9.6.dev0) and the wheels 0.8.3, 0.9.1, 0.9.3, 0.9.5: ``hparams/parser.py``
-(``get_train_args`` is the whole resume logic), ``hparams/training_args.py``, ``train/*/workflow.py``. What the Trainer underneath
-does is in ``trainer.py``.
+(``get_train_args`` is the whole resume logic), ``hparams/training_args.py``, ``train/*/workflow.py``. What the Trainer
+underneath does is in ``trainer.py``.
 """
 
 from __future__ import annotations
@@ -247,8 +247,8 @@ class _Reader:
         if trainer.is_on(skip.value):
             yield Switch(
                 skip,
-                f"with `{skip}` a restart reads the data of the current epoch from its beginning, so some samples are seen twice "
-                "and others never",
+                f"with `{skip}` a restart reads the data of the current epoch from its beginning, so some samples are seen "
+                "twice and others never",
                 loses=frozenset({State.DATA}),
                 off=False,
                 advice="set it to false to go on where the data stood",
