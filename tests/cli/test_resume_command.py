@@ -1,12 +1,17 @@
-"""``ckptlint resume``: what it prints, its exit codes, the ModelArts recipe, and what that recipe's own script gets wrong."""
+"""``ckptlint resume``: what it prints, its exit codes, the ModelArts recipe, and what that recipe's own script gets wrong.
+
+``python tests/cli/test_resume_command.py`` writes what the commands print now into docs/resume.md.
+"""
 
 from __future__ import annotations
 
 import errno
 import json
 import os
+import re
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -362,3 +367,93 @@ def test_fault_32_another_world_size_is_told(project: Path) -> None:
     write_checkpoint("out", 500, total=5000, world_size=8)
     Path("run.yaml").write_text(BODY)
     assert "world-size-changed: 8 processes wrote" in run("run.yaml", env={"NPROC_PER_NODE": "4"}).stdout
+
+
+# ------------------------------------------------------------------------------------------------ the page and its samples
+
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs/resume.md"
+BLOCK = re.compile(r"(?<=^```console\n).*?(?=^```$)", re.M | re.S)
+
+
+def replayed(page: str, directory: Path) -> str:
+    """The page with what its console blocks really print, in one shell; between the first two the job runs and is killed."""
+    (directory / "modelarts.yaml").write_bytes((ROOT / "samples/llama-factory/modelarts.yaml").read_bytes())
+    output = directory / "outputs/train_output_0"
+    texts, exports = [], {"PATH": os.environ["PATH"], "PYTHON": sys.executable}
+    for number, block in enumerate(BLOCK.findall(page)):
+        if number == 1:
+            for step in (500, 1000, 1500):
+                write_checkpoint(output, step, total=6000, lora=True)
+            cut(output / "checkpoint-1500/optimizer.pt", 90)
+        lines = []
+        for command in re.findall(r"^\$ (.*)$", block, re.M):
+            lines.append(f"$ {command}\n")
+            program, *arguments = command.split()
+            if program == "export":
+                exports.update([arguments[0].split("=")])
+            elif program == "unset":
+                del exports[arguments[0]]
+            elif program == "git":
+                (directory / "modelarts.yaml").write_bytes((ROOT / "samples/llama-factory/modelarts.yaml").read_bytes())
+            else:
+                lines.append(_printed(arguments, directory, exports))
+        texts.append("".join(lines))
+    return BLOCK.sub(lambda _: texts.pop(0), page)
+
+
+def _printed(arguments: list[str], directory: Path, env: dict[str, str]) -> str:
+    done = subprocess.run(
+        [sys.executable, "-m", "ckptlint", *arguments],
+        cwd=directory, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False,
+    )  # fmt: skip
+    assert "Traceback" not in done.stdout
+    return done.stdout.replace(str(directory), "/work")
+
+
+def test_the_page_shows_what_really_happens(project: Path) -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    assert replayed(page, project) == page
+
+
+def test_every_file_that_the_page_links_exists() -> None:
+    targets = re.findall(r"\]\((?!https?:)([^)#]+)[^)]*\)", PAGE.read_text(encoding="utf-8"))
+    assert targets
+    assert [target for target in targets if not (PAGE.parent / target).exists()] == []
+
+
+@pytest.mark.parametrize(("step", "words"), [(None, "null"), (500, "out/checkpoint-500")])
+def test_the_start_script_pins_and_then_launches(config: Path, step: int | None, words: str) -> None:
+    config.write_text(TEXT.replace("null", "out"))
+    if step is not None:
+        write_checkpoint("out", step, total=5000)
+    done = start("run.yaml", "seed=1")
+    assert done.returncode == 0
+    assert done.stdout.endswith(f"resume_from_checkpoint: {words}\ntrain run.yaml seed=1\n")
+
+
+def test_the_start_script_does_not_launch_what_would_stop_or_lose(config: Path) -> None:
+    write_checkpoint("out", 500, total=5000, lora=True)
+    assert start("run.yaml").returncode == 1
+    assert start("missing.yaml").returncode == 2
+    assert "train" not in start("run.yaml").stdout.splitlines()[-1]
+
+
+def start(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run the sample with a launcher that shows what it was given."""
+    tools = Path("tools")
+    tools.mkdir(exist_ok=True)
+    for name, text in (
+        ("llamafactory-cli", 'grep resume_from_checkpoint "$2"\necho "$@"\n'),
+        ("ckptlint", f'exec "{sys.executable}" -m ckptlint "$@"\n'),
+    ):
+        (tools / name).write_text(f"#!/bin/sh\n{text}")
+        (tools / name).chmod(0o755)
+    env = {**os.environ, "PATH": f"{tools.absolute()}:{os.environ['PATH']}"}
+    script = ROOT / "samples/llama-factory/start.sh"
+    return subprocess.run(["bash", str(script), *arguments], env=env, capture_output=True, text=True, check=False)
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as scratch:
+        PAGE.write_text(replayed(PAGE.read_text(encoding="utf-8"), Path(scratch).resolve()), encoding="utf-8")
