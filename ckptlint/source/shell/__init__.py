@@ -1,0 +1,97 @@
+"""Shell scripts: the commands they launch, with every argument traced to the place where it is written.
+
+Nothing is run. What the script does not fix (the environment, its arguments, what other programs print) stays unknown; where a
+condition hangs on that, both ways are followed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ckptlint.source.shell.command import (
+    Command,
+    Condition,
+    Failure,
+    Loss,
+    Mask,
+    Notice,
+    Place,
+    Redirection,
+    ShellSource,
+)
+from ckptlint.source.shell.interpret import Interpreter, Record
+from ckptlint.source.shell.values import Argument, Kind, Known, Piece, Quote, Unknown, Value
+from ckptlint.source.text import SourceText
+
+__all__ = [
+    "Argument",
+    "Command",
+    "Condition",
+    "Failure",
+    "Kind",
+    "Known",
+    "Loss",
+    "Mask",
+    "Notice",
+    "Piece",
+    "Place",
+    "Quote",
+    "Redirection",
+    "ShellSource",
+    "Unknown",
+    "Value",
+    "read",
+]
+
+
+def read(source: SourceText, neighbour: Callable[[str], SourceText | None] | None = None) -> ShellSource:
+    """What a script runs. Never raises and always ends; what is too large is read in part (``complete``).
+
+    ``neighbour`` gives the text of another script by the path the script names it by (``./x.sh`` stands for a path beside this
+    one), or None.
+    """
+    interpreter = Interpreter(source, neighbour)
+    ends = interpreter.run()
+    commands = tuple(finished(record, interpreter) for record in interpreter.records)
+    return ShellSource(
+        source,
+        commands,
+        tuple(interpreter.notices),
+        interpreter.comments,
+        tuple(end.trace for end in ends),
+        tuple(interpreter.reads),
+        interpreter.complete,
+    )
+
+
+def finished(record: Record, interpreter: Interpreter) -> Command:
+    return Command(
+        record.number,
+        record.words,
+        record.argv,
+        record.assignments,
+        record.exported,
+        record.redirections,
+        record.stdin,
+        record.piped_into,
+        record.directory,
+        record.place,
+        failure(record, interpreter),
+        record.as_shipped,
+        record.span,
+    )
+
+
+def failure(record: Record, interpreter: Interpreter) -> Failure:
+    """Whether a failure of the command ends the script with another status than 0."""
+    if record.number in interpreter.reaching:
+        return Failure(True)
+    masks = [Mask(mask) for mask in record.masks]
+    pipefail = False
+    if record.pipeline is not None and not record.last_stage:
+        masks.insert(0, Mask.PIPE)
+        pipefail = any(
+            other.pipeline == record.pipeline and other.last_stage and other.number in interpreter.reaching
+            for other in interpreter.records
+        )
+    return Failure(False, tuple(masks) or (Mask.LATER,), pipefail)
