@@ -254,7 +254,7 @@ def _diagnose(rule: Rule, run: Run) -> list[Diagnostic]:
 
 
 def _outcome(run: Run) -> list[RunReport]:
-    return [RunReport(run, outcome(run))]
+    return [] if run.partial else [RunReport(run, outcome(run))]
 
 
 def _collect(found: list[T], more: list[T] | Trouble, troubles: list[Trouble]) -> None:

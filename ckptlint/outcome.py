@@ -67,7 +67,7 @@ def _restarts(run: Run) -> Iterator[Outcome]:
         path = write.directory.path
         if not isinstance(path, PathExpr):
             continue
-        if any(path.of(Changing)):
+        if any(path.of(Changing)) and any(read.choice is not Choice.FIXED for read in run.reads):
             yield Outcome(Kind.RESTARTS, "restarts at step 0: every start saves into a new directory")
         root = run.storage.dies_below(path)
         if root is not None:

@@ -157,7 +157,7 @@ def _recognise(file: SourceFile) -> tuple[Framework, Run]:
     for framework in all_frameworks():
         if file.suffix not in framework.suffixes or not framework.mentions(file.data):
             continue
-        runs = framework.read(file)
+        runs = [run for run in framework.read(file) if not run.partial]
         if runs:
             return framework, runs[0]
     titles = ", ".join(framework.title for framework in all_frameworks())

@@ -172,10 +172,14 @@ class Variable:
 
 @dataclass(frozen=True)
 class Changing:
-    """A part that differs at every start: a time, a process number, a random name, a version counter."""
+    """A part that differs at every start: a time, a process number, a random name, a version counter.
+
+    ``by``: the setting by which the framework itself adds it; "" where the author's own text does.
+    """
 
     text: str
     what: str
+    by: str = ""
 
 
 @dataclass(frozen=True)
@@ -379,13 +383,15 @@ class Retention:
 class Missing:
     """A kind of state that a checkpoint will not hold, and the setting that decides so.
 
-    ``effect``: what a restart from such a checkpoint does, where it is worse than going on without that state.
+    ``effect``: what a restart from such a checkpoint does, where it is worse than going on without that state. ``advice`` is what
+    to do where that is more, or less, than giving the setting its safe value.
     """
 
     state: State
     setting: Setting
     safe_value: object = None
     effect: str = ""
+    advice: str = ""
 
 
 @dataclass(frozen=True)
@@ -533,6 +539,7 @@ class Refusal:
     """A value that the framework refuses or takes for something else.
 
     ``replacement`` is what was surely meant (written by a fix), None where that is open. ``stops``: the launch fails.
+    ``removes``: what was meant is what holds without the setting.
     """
 
     setting: Setting
@@ -540,17 +547,22 @@ class Refusal:
     instead: str
     replacement: object = None
     stops: bool = True
+    removes: bool = False
 
 
 @dataclass(frozen=True)
 class StrangeKey:
-    """A key that this framework's release does not know. ``nearest``: the real key it looks like; "" where it is one elsewhere."""
+    """A key that this framework's release does not know. ``nearest``: the real key it looks like; "" where it looks like none.
+
+    ``remove`` takes it out, where nothing comes of it.
+    """
 
     name: str
     span: Span
     nearest: str
     effect: str
     rename: tuple[Edit, ...] = ()
+    remove: tuple[Edit, ...] = ()
 
 
 # ------------------------------------------------------------------------------------------------ the run
@@ -620,6 +632,7 @@ class Run:
     lost_references: tuple[LostReference, ...] = ()
     model: str = ""  # what is trained, as the author names it; its size may stand in the name
     settings: Mapping[str, Setting] = field(default_factory=dict)
+    partial: bool = False  # a file that is read beside a run's own (DeepSpeed's): only what is wrong in itself is known
     neighbours: tuple[str, ...] = ()  # other runs of this check that save into the same directory
     storage: Storage = Storage()
 

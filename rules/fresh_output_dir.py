@@ -3,7 +3,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ckptlint.rule import Finding, Rule, Severity
-from ckptlint.run import Changing, PathExpr, Run, at
+from ckptlint.run import Changing, Choice, PathExpr, Run, at
 
 
 class FreshOutputDir(Rule):
@@ -43,13 +43,16 @@ class FreshOutputDir(Rule):
     severity = Severity.ERROR
 
     def check(self, run: Run) -> Iterator[Finding]:
+        if not any(read.choice is not Choice.FIXED for read in run.reads):
+            return  # where it saves and where it looks are two things: stale-pin's
         for write in run.writes:
             path, setting = write.directory.path, write.directory.setting
             if not isinstance(path, PathExpr):
                 continue
             for part in path.of(Changing):
                 named = f"`{setting}`" if setting.written else f"without `{setting.name}` the run saves to `{path}`, which"
-                message = f"{named} holds {part.what}, so every start has a directory of its own and finds no checkpoint; "
-                message += "name one that stays the same"
+                cause = f"{part.by} puts {part.what} behind `{setting.value}`" if part.by else f"{named} holds {part.what}"
+                message = f"{cause}, so every start has a directory of its own and finds no checkpoint; "
+                message += "switch that off" if part.by else "name one that stays the same"
                 yield Finding(at(setting, run), message, Severity.INFO if run.short else None)
                 break

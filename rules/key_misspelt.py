@@ -3,7 +3,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ckptlint.rule import Applicability, Finding, Fix, Rule, Severity
-from ckptlint.run import Run
+from ckptlint.run import Run, StrangeKey
 
 
 class KeyMisspelt(Rule):
@@ -35,7 +35,8 @@ class KeyMisspelt(Rule):
     ```
 
     ## Fix safety
-    Unsafe: the run then does what the key says.
+    Unsafe: the run then does what the key says. A key that resembles nothing, in a file where it does nothing (DeepSpeed's
+    `checkpoint` section), is taken out.
 
     ## References
     - LLaMA-Factory `hparams/parser.py`: ALLOW_EXTRA_ARGS
@@ -50,5 +51,10 @@ class KeyMisspelt(Rule):
         for key in run.strange_keys:
             hint = f"; did you mean `{key.nearest}`?" if key.nearest else ":"
             message = f"`{key.name}` is no key of {run.title}{hint} {key.effect}"
-            fix = Fix(f"rename it to `{key.nearest}`", key.rename, Applicability.UNSAFE) if key.rename else None
-            yield Finding(key.span, message, fix=fix)
+            yield Finding(key.span, message, fix=_fix(key))
+
+
+def _fix(key: StrangeKey) -> Fix | None:
+    if key.rename:
+        return Fix(f"rename it to `{key.nearest}`", key.rename, Applicability.UNSAFE)
+    return Fix(f"remove `{key.name}`", key.remove, Applicability.UNSAFE) if key.remove else None

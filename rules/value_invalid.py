@@ -49,5 +49,6 @@ class ValueInvalid(Rule):
     def check(self, run: Run) -> Iterator[Finding]:
         for refusal in run.refusals:
             message = f"`{refusal.setting}`: {refusal.effect}; {refusal.instead}"
-            fix = setting_to(refusal.setting, refusal.replacement, safe=True) if refusal.replacement is not None else None
+            meant = refusal.removes or refusal.replacement is not None
+            fix = setting_to(refusal.setting, refusal.replacement, safe=True) if meant else None
             yield Finding(at(refusal.setting, run), message, fix=fix)
