@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import gc
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -82,9 +82,10 @@ class YamlSource:
         found += self._comments_between(at, len(self.source.text))
         return tuple(found)
 
-    def _comments_between(self, start: int, end: int) -> Iterator[Span]:
-        for comment in COMMENT.finditer(self.source.text, start, end):
-            yield Span(self.source, *comment.span())
+    def _comments_between(self, start: int, end: int) -> Iterable[Span]:
+        if self.source.text.find("#", start, end) < 0:
+            return ()
+        return [Span(self.source, *comment.span()) for comment in COMMENT.finditer(self.source.text, start, end)]
 
     # -------------------------------------------------------------------------------------------- lines, as YAML counts them
 
