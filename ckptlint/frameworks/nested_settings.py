@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from collections.abc import Mapping as MappingOf
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ckptlint.frameworks.yaml_settings import YamlSettings
-from ckptlint.run import Setting
+from ckptlint.run import Editor, Setting
 from ckptlint.source.text import CannotEdit, Edit, Span
-from ckptlint.source.yaml import Entry, Mapping, Schema, YamlSource
+from ckptlint.source.yaml import Entry, Mapping, Schema, Sequence, YamlSource, render
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +64,10 @@ class NestedSettings:
             return Setting(name, self.defaults.get(name), source=self.default_source, editor=_NoPlace(name))
         inner = self._inner(mapping, section)
         setting = inner.setting(self._spelling(mapping, key))
-        return setting if setting.written or not section else _renamed(setting, name)
+        entry = self._get(mapping, key)
+        if entry is not None and entry.alias is None and isinstance(entry.value, Sequence) and setting.editor is not None:
+            setting = replace(setting, editor=_ListEditor(self.yaml, entry.value, setting.editor))
+        return setting if setting.written or not section else replace(setting, name=name)
 
     def rename(self, name: str, to: str) -> tuple[Edit, ...]:
         """Edits that call a key by another name of the same section; () where that cannot be done."""
@@ -106,12 +109,6 @@ def _leaves(mapping: Mapping, start: str, hyphens: bool) -> Iterator[tuple[str, 
             yield name, entry
 
 
-def _renamed(setting: Setting, name: str) -> Setting:
-    from dataclasses import replace
-
-    return replace(setting, name=name)
-
-
 @dataclass(frozen=True)
 class _NoPlace:
     """A setting whose section is not in the file."""
@@ -123,3 +120,22 @@ class _NoPlace:
 
     def remove(self) -> tuple[Edit, ...]:
         return ()
+
+
+@dataclass(frozen=True, eq=False)
+class _ListEditor:
+    """A key whose value is a list: in brackets on one line it can be written anew."""
+
+    yaml: YamlSource
+    list: Sequence
+    key: Editor
+
+    def set(self, value: object) -> tuple[Edit, ...]:
+        span = self.list.span
+        shared = any(node.span.start <= span.start < node.span.end for _, node in self.yaml.aliases)
+        if not self.list.flow or shared or self.list.anchor is not None or any(char in span.text for char in "#\r\n"):
+            raise CannotEdit("the list stands on several lines, or is used elsewhere too")
+        return (Edit(span, render(value, flow=True)),)
+
+    def remove(self) -> tuple[Edit, ...]:
+        return self.key.remove()

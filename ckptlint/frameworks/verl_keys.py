@@ -2,7 +2,8 @@
 
 Read from ``verl/trainer/config/`` of the released wheels 0.2.0.post2, 0.3.0.post1, 0.4.0, 0.4.1, 0.5.0, 0.6.1, 0.7.0, 0.7.1,
 0.8.0, 0.9.0 and 0.9.1: ``ppo_trainer.yaml``, ``ppo_megatron_trainer.yaml`` (up to 0.4.1 whole files, from 0.5.0 on as Hydra
-composes them, ``_generated_ppo_trainer.yaml``), ``sft_trainer.yaml`` (0.2 to 0.7.0) and ``sft_trainer_engine.yaml`` (0.6.1 and later).
+composes them, ``_generated_ppo_trainer.yaml``), ``sft_trainer.yaml`` (0.2 to 0.7.0) and ``sft_trainer_engine.yaml`` (from
+0.6.1 on).
 """
 
 from __future__ import annotations
