@@ -98,7 +98,12 @@ class Rule(ABC):
         return cls.page().split("\n\n", 1)[0].replace("\n", " ")
 
     def diagnose(self, run: Run) -> Iterator[Diagnostic]:
+        """The findings of one run with the rule's name on them; one setting that decides for two models is reported once."""
+        said = set()
         for finding in self.check(run):
+            if (finding.span, finding.message) in said:
+                continue
+            said.add((finding.span, finding.message))
             severity = finding.severity or self.severity
             yield Diagnostic(self.code, self.name, severity, finding.message, finding.span, run.framework, finding.fix)
 

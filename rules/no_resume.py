@@ -2,8 +2,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ckptlint.rule import Finding, Rule, Severity, setting_to
-from ckptlint.run import NEVER, Choice, Run, at
+from ckptlint.rule import Finding, Fix, Rule, Severity, setting_to, settings_to
+from ckptlint.run import NEVER, Choice, Read, Run, at
 
 
 class NoResume(Rule):
@@ -54,8 +54,19 @@ class NoResume(Rule):
         for read in run.reads:
             if read.choice is not Choice.NOTHING or read.setting.name in switched or run.obstacles:
                 continue
-            cause = f"`{read.setting}`" if read.setting.written else f"without `{read.setting.name}`"
-            advice = f"; write `{read.setting.name}: {read.auto}`" if read.auto is not None else ""
-            message = f"{cause} every start begins at step 0, whatever checkpoints there are{advice}"
-            fix = setting_to(read.setting, read.auto, safe=not run.neighbours) if read.auto is not None else None
-            yield Finding(at(read.setting, run), message, Severity.INFO if run.short else None, fix)
+            yield Finding(at(read.setting, run), _message(read), Severity.INFO if run.short else None, _fix(read, run))
+
+
+def _message(read: Read) -> str:
+    cause = f"`{read.setting}`" if read.setting.written else f"without `{read.setting.name}`"
+    effect = f"{cause} every start begins at step 0, whatever checkpoints there are"
+    if read.why:
+        effect = f"{read.why}: every start begins where the first one did, whatever checkpoints there are"
+    advice = f"write `{read.setting.spelled(read.auto)}`" if read.auto is not None else read.advice
+    return f"{effect}; {advice}" if advice else effect
+
+
+def _fix(read: Read, run: Run) -> Fix | None:
+    if read.auto is not None:
+        return setting_to(read.setting, read.auto, safe=not run.neighbours)
+    return settings_to(read.repair, safe=False)

@@ -61,7 +61,7 @@ def _finding(missing: Missing, write: Write, run: Run) -> Finding:
     if missing.safe_value is None:
         return Finding(at(missing.setting, run), message, Severity.INFO if run.short else Severity.WARNING)
     fix = setting_to(missing.setting, missing.safe_value, safe=True)
-    advice = f"; set it to {shown(missing.safe_value)}"
+    advice = f"; {missing.advice or f'set it to {shown(missing.safe_value)}'}"
     return Finding(at(missing.setting, run), message + advice, Severity.INFO if run.short else None, fix)
 
 
