@@ -430,6 +430,11 @@ def _about_unpinned(launch: _Launch, value: object, start: _Start) -> Iterator[N
             f"{launch.run.title} goes on from the weights in `{launch.path(start.takes)}` with a new optimizer and "
             f"learning-rate schedule: {lacks}"
         )
+    elif value is False and launch.resume.value is not False:
+        message = (
+            f"in `{launch.directory}` no checkpoint is complete: the run begins at step 0 and overwrites what is there; move "
+            f"it away first if you need it (`false` keeps {launch.run.title} from stopping at the newest)"
+        )
     elif launch.found and launch.run.obstacles:
         message = f"the run begins at step 0 and overwrites what is in `{launch.directory}`: {launch.run.obstacles[0].why}"
     elif not launch.found and value != launch.resume.value and _names_a_checkpoint(launch.resume.value):

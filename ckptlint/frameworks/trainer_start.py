@@ -6,8 +6,10 @@ Sources: transformers 4.57.1 and 5.23.0 ``trainer.py`` (``train``, ``init_traini
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from math import ceil, isfinite
+from pathlib import Path
 
 from ckptlint.checkpoints.checkpoint import Checkpoint, Notice
 from ckptlint.frameworks.trainer import number
@@ -32,7 +34,28 @@ def other_backend(deepspeed: Setting, checkpoint: Checkpoint, environment: Mappi
             f"it was saved by {checkpoint.backend}, and this run names no `deepspeed` configuration "
             "(set ACCELERATE_USE_DEEPSPEED=true if accelerate starts it with DeepSpeed)"
         )
-    return ""
+    return _other_zero_stage(deepspeed, checkpoint)
+
+
+def _other_zero_stage(deepspeed: Setting, checkpoint: Checkpoint) -> str:
+    """ZeRO-3 keeps the weights in shards, and neither reads the other's (an AssertionError)."""
+    stage = _zero_stage(deepspeed.value)
+    needs = "" if stage is None else "DeepSpeed ZeRO-3" if stage == 3 else "DeepSpeed ZeRO-1/2"
+    if not needs or not checkpoint.backend.startswith("DeepSpeed ZeRO") or checkpoint.backend == needs:
+        return ""
+    return f"it was saved by {checkpoint.backend}, and `{deepspeed}` is of ZeRO stage {stage}"
+
+
+def _zero_stage(value: object) -> int | None:
+    """The stage that a DeepSpeed configuration sets, 1 to 3; None where it cannot be seen."""
+    if isinstance(value, str):
+        try:
+            value = json.loads(Path(value).read_bytes())
+        except (OSError, ValueError, RecursionError):
+            return None
+    zero = value.get("zero_optimization") if isinstance(value, dict) else None
+    stage = zero.get("stage") if isinstance(zero, dict) else None
+    return stage if isinstance(stage, int) and stage in (1, 2, 3) and stage is not True else None
 
 
 def other_world_size(checkpoint: Checkpoint, world: int | None) -> str:

@@ -565,6 +565,26 @@ def test_a_deepspeed_checkpoint_does_not_fit_a_plain_run(project: Path) -> None:
     assert resumed(run(), {"ACCELERATE_USE_DEEPSPEED": "true"}).value == f"{OUT}/checkpoint-900"
 
 
+@pytest.mark.parametrize(
+    ("setting", "stage", "fits"),
+    [
+        ("ds.json", 3, False),
+        ("ds.json", 2, True),
+        ("ds.json", 1, True),
+        ("ds.json", "auto", True),
+        ("missing.json", 3, True),
+        ("{zero_optimization: {stage: 3}}", 2, False),
+        ("{zero_optimization: {stage: 2}}", 3, True),
+    ],
+)
+def test_a_zero_3_run_cannot_read_a_zero_2_checkpoint(project: Path, setting: str, stage: object, fits: bool) -> None:
+    Path("ds.json").write_text(json.dumps({"zero_optimization": {"stage": stage}}))
+    whole(500, deepspeed=3)
+    whole(900, deepspeed=2)
+    done = resumed(run(more=f"deepspeed: {setting}\n"))
+    assert done.value == f"{OUT}/checkpoint-{900 if fits else 500}"
+
+
 @pytest.mark.parametrize(("key", "deepspeed"), [("deepspeed: ds_z2.json\n", 0), ("", 2)])
 @pytest.mark.parametrize("overwrite", ["", "overwrite_output_dir: true\n"])
 @pytest.mark.parametrize("value", [None, "true", f"{OUT}/checkpoint-900"])
