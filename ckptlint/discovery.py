@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 SKIPPED_DIRECTORIES = frozenset({"node_modules", "__pycache__", "venv", "site-packages"})  # and every hidden one
 IGNORE_FILE = ".gitignore"
+LARGEST = 1_000_000  # bytes; JSON above it is data, not settings, and is not read unless it is named
 
 
 class Target(NamedTuple):
@@ -124,7 +125,7 @@ class _Walk:
         if os.path.splitext(entry.name)[1].lower() not in self._suffixes:  # noqa: PTH122
             return False
         try:
-            return entry.is_file()
+            return entry.is_file() and (not entry.name.lower().endswith(".json") or entry.stat().st_size <= LARGEST)
         except OSError:
             return False
 

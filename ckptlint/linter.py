@@ -217,6 +217,8 @@ def _fault(file: SourceFile) -> SourceError | None:
     try:
         if file.suffix in _YAML:
             _ = file.yaml
+        elif file.suffix == ".json":
+            _ = file.json
     except SourceError as error:
         return error
     return None

@@ -1,16 +1,20 @@
-"""Settings of a run that stand as keys of one YAML mapping."""
+"""Settings of a run that stand as keys of one YAML mapping or JSON object."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from collections.abc import Mapping as MappingOf
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from ckptlint.run import Setting
 from ckptlint.source.file import SourceFile
 from ckptlint.source.text import CannotEdit, Edit, SourceError, Span
 from ckptlint.source.yaml import Document, Entry, Mapping, Scalar, Schema, YamlSource, render
+
+if TYPE_CHECKING:
+    from ckptlint.source.json import JsonSource
 
 # Jinja and Helm: a file with one of these outside of quotes is made into YAML before anybody loads it.
 _TEMPLATE = re.compile(rb"\{\{|\{%")
@@ -35,15 +39,16 @@ class YamlSettings:
     """The keys of one mapping, read as the framework's loader reads them.
 
     ``defaults`` holds what the framework takes for a key that is not written, ``default_source`` whose default that is.
-    ``insert_after`` names keys behind which a new key belongs, the best place first.
+    ``insert_after`` names keys behind which a new key belongs, the best place first. ``write`` spells a value as the text does.
     """
 
-    yaml: YamlSource
+    yaml: YamlSource | JsonSource
     mapping: Mapping
     schema: Schema
     defaults: MappingOf[str, object]
     default_source: str
     insert_after: tuple[str, ...] = ()
+    write: Callable[..., str] = render
 
     def __contains__(self, name: str) -> bool:
         return self.mapping.get(name) is not None
@@ -79,7 +84,7 @@ class YamlSettings:
         entry = self.mapping.get(name)
         if entry is None or to in self or not self.mapping.owns(entry) or not isinstance(entry.key, Scalar):
             return ()
-        return (Edit(entry.key.span, render(to, flow=self.mapping.flow, quote=entry.key.style)),)
+        return (Edit(entry.key.span, self.write(to, flow=self.mapping.flow, quote=entry.key.style)),)
 
 
 def _value_span(entry: Entry) -> Span:
@@ -101,12 +106,12 @@ class _KeyEditor:
         if entry is not None and mapping.owns(entry):
             style = entry.value.style if isinstance(entry.value, Scalar) and entry.alias is None else None
             quote = style if style in ("'", '"') and isinstance(value, str) else None
-            return settings.yaml.set_value(entry, render(value, flow=mapping.flow, quote=quote))
+            return settings.yaml.set_value(entry, settings.write(value, flow=mapping.flow, quote=quote))
         neighbour = next((own for name in settings.insert_after if (own := mapping.get(name)) and mapping.owns(own)), None)
         after = neighbour or next((own for own in reversed(mapping.entries) if not own.is_merge), None)
         if after is None:
             raise CannotEdit(f"there is no place to add `{self.name}`")
-        return (settings.yaml.insert_after(mapping, after, self.name, render(value, flow=mapping.flow)),)
+        return (settings.yaml.insert_after(mapping, after, self.name, settings.write(value, flow=mapping.flow)),)
 
     def remove(self) -> tuple[Edit, ...]:
         entry = self.settings.mapping.get(self.name)

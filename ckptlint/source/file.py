@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from ckptlint.source.text import SourceText, decode
 
 if TYPE_CHECKING:
+    from ckptlint.source.json import JsonSource
     from ckptlint.source.yaml import YamlSource
 
 
@@ -33,5 +34,12 @@ class SourceFile:
     def yaml(self) -> YamlSource:
         """Raises SourceError: not UTF-8, or not YAML."""
         from ckptlint.source.yaml import parse
+
+        return parse(self.text)
+
+    @cached_property
+    def json(self) -> JsonSource:
+        """Raises SourceError: not UTF-8, or not JSON."""
+        from ckptlint.source.json import parse
 
         return parse(self.text)

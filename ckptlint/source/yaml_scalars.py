@@ -68,8 +68,21 @@ _OmegaConfLoad.yaml_implicit_resolvers = {
     for first, resolvers in _OmegaConfLoad.yaml_implicit_resolvers.items()
 }
 
+
+class _JsonLoad(yaml.SafeLoader):
+    """What ``json.load`` makes of the words and numbers of its grammar; the parser lets no others through."""
+
+
+_JsonLoad.yaml_implicit_resolvers = {
+    "t": [("tag:yaml.org,2002:bool", re.compile("true"))],
+    "f": [("tag:yaml.org,2002:bool", re.compile("false"))],
+    "n": [("tag:yaml.org,2002:null", re.compile("null"))],
+    **{first: [("tag:yaml.org,2002:int", re.compile(r"-?\d+$")), (_FLOAT, re.compile(""))] for first in "-0123456789NI"},
+}
+
 SAFE_LOAD = Schema("yaml.safe_load", _SafeLoad)
 OMEGACONF = Schema("OmegaConf", _OmegaConfLoad)
+JSON = Schema("json.load", _JsonLoad)
 
 
 # ------------------------------------------------------------------------------------------------ writing
