@@ -13,9 +13,11 @@ from collections.abc import Mapping as MappingOf
 from dataclasses import dataclass, replace
 from enum import Enum
 
+from ckptlint.frameworks.flags import CommandEditor, known_head, known_text, path_of, place_of, tail
 from ckptlint.frameworks.nested_settings import NestedSettings
 from ckptlint.run import Setting, Unknown
-from ckptlint.source.text import Edit, Span
+from ckptlint.source.shell.values import Argument
+from ckptlint.source.text import CannotEdit, Edit, Span
 
 # ------------------------------------------------------------------------------------------------ the grammar
 
@@ -297,6 +299,7 @@ class HydraSettings:
     overrides: Sequence[Written] = ()
     missing: str = ""
     place: Span | None = None
+    editor: CommandEditor | None = None
 
     @property
     def where(self) -> Span:
@@ -335,12 +338,18 @@ class HydraSettings:
         for file in self.files:
             if name in file:
                 return file.setting(name)
-        at = self.files[0].setting(name) if self.files else Setting(name, None)
+        at = self._unwritten(name)
         if self.missing:
             return replace(at, value=Unknown(self.missing), source="")
         if name not in self.defaults:
             return replace(at, value=None, source=self.default_source)
         return replace(at, value=self.defaults[name], source=self.default_source)
+
+    def _unwritten(self, name: str) -> Setting:
+        """Where a name would be written: behind the command's arguments, else in the first file."""
+        if self.editor is not None:
+            return Setting(name, None, editor=_Addition(self.editor, name, "" if name in self.defaults else "++"), joint="=")
+        return self.files[0].setting(name) if self.files else Setting(name, None, joint="=")
 
     def _override(self, name: str) -> Setting | None:
         for written in reversed(self.overrides):
@@ -362,3 +371,130 @@ def _inside(value: object, key: str, name: str) -> tuple[object] | None:
             return None
         value = value[part]
     return (value,)
+
+
+# ------------------------------------------------------------------------------------------------ command lines
+
+
+@dataclass(frozen=True, eq=False)
+class HydraCommand:
+    """What stands behind a program that Hydra configures.
+
+    ``config_name`` and ``config_path`` are the options of these names, None where they are not given; ``refused`` are the
+    arguments at which Hydra stops, each with its reason.
+    """
+
+    overrides: tuple[Written, ...]
+    config_name: Argument | None = None
+    config_path: Argument | None = None
+    refused: tuple[tuple[Argument, str], ...] = ()
+
+
+_OPTIONS = {"--config-name": "name", "-cn": "name", "--config-path": "path", "-cp": "path"}
+
+
+def read_command(arguments: Sequence[Argument], editor: CommandEditor | None = None) -> HydraCommand:
+    """The overrides and options of a command line, in order."""
+    written: list[Written] = []
+    refused: list[tuple[Argument, str]] = []
+    options: dict[str, Argument] = {}
+    at = 0
+    while at < len(arguments):
+        argument = arguments[at]
+        at += 1
+        head = known_head(argument)
+        option, equals, _ = head.partition("=")
+        if head.startswith("-"):
+            if option in _OPTIONS:
+                value = tail(argument, len(option) + 1) if equals else next(iter(arguments[at : at + 1]), None)
+                at += 0 if equals or value is None else 1
+                if value is not None:
+                    options[_OPTIONS[option]] = value
+            continue
+        if argument.is_rest or (not head and argument.text is None):
+            continue
+        try:
+            written.append(_written(argument, editor))
+        except OverrideError as error:
+            refused.append((argument, str(error)))
+    return HydraCommand(tuple(written), options.get("name"), options.get("path"), tuple(refused))
+
+
+def _written(argument: Argument, editor: CommandEditor | None) -> Written:
+    text = known_text(argument)
+    override = _half_known(argument) if text is None else parse_override(text)
+    value = tail(argument, override.start) if override.start <= len(known_head(argument)) else argument
+    key_place = place_of(argument)
+    value_place = place_of(value) if value.pieces else key_place
+
+    def setting(name: str, read: object) -> Setting:
+        shown = "" if value.written is not None else value.template()
+        path = path_of(value) if argument.text is None else None
+        edit = _OverrideEditor(editor, argument, override, override.key == name)
+        return Setting(name, read, value_place, key_place, editor=edit, joint="=", path=path, text=shown)
+
+    return Written(override, key_place, value_place, setting)
+
+
+def _half_known(argument: Argument) -> Override:
+    """An override whose value only the launch knows."""
+    head = known_head(argument)
+    match = _KEY.match(head)
+    if match is None or not head.startswith("=", match.end()):
+        raise OverrideError("its key is known only to the launch")
+    value = Unknown(f"`{argument.template()}` is known only to the launch")
+    return Override(Kind(match["kind"] or ""), match["key"], value, match.end() + 1)
+
+
+def spelled(value: object) -> str:
+    """A value as it stands behind ``=``, in quotes where Hydra's grammar needs them."""
+    if value is None:
+        return "null"
+    if isinstance(value, (bool, int, float)):
+        return str(value)
+    if isinstance(value, (list, tuple)):
+        return "[" + ",".join(spelled(item) for item in value) + "]"
+    text = str(value)
+    try:
+        if parse_override(f"a={text}").value == text and text:
+            return text
+    except OverrideError:
+        pass
+    escaped = text.replace("\\'", "\\\\'").replace("'", "\\'")
+    return f"'{escaped}'"
+
+
+@dataclass(frozen=True)
+class _OverrideEditor:
+    """Changes one override, or takes it out."""
+
+    command: CommandEditor | None
+    argument: Argument
+    override: Override
+    whole: bool
+
+    def set(self, value: object) -> tuple[Edit, ...]:
+        return self._command().replace(self.argument, self.override.start, spelled(value))
+
+    def remove(self) -> tuple[Edit, ...]:
+        return self._command().remove([self.argument])
+
+    def _command(self) -> CommandEditor:
+        if self.command is None or not self.whole:
+            raise CannotEdit(f"`{self.override.key}` cannot be changed on this command line")
+        return self.command
+
+
+@dataclass(frozen=True)
+class _Addition:
+    """Adds an override behind the last."""
+
+    command: CommandEditor
+    name: str
+    sign: str
+
+    def set(self, value: object) -> tuple[Edit, ...]:
+        return self.command.append((f"{self.sign}{self.name}={spelled(value)}",))
+
+    def remove(self) -> tuple[Edit, ...]:
+        return ()

@@ -7,9 +7,19 @@ Sources: NVIDIA/Megatron-LM at core_v0.12.1 and at d98e8a64 (0.20.0): ``megatron
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 
+from ckptlint.frameworks.flags import CommandEditor, FlagSettings, Program, known_head, known_text, program
+from ckptlint.frameworks.megatron_keys import (
+    ASSUMED,
+    ASSUMED_BY_MINDSPEED,
+    CHECKPOINT_FLAGS,
+    LOOK_ALIKES,
+    MINDSPEED_LLM_FLAGS,
+    Flag,
+)
 from ckptlint.frameworks.settings import Settings
 from ckptlint.run import (
     NEVER,
@@ -33,6 +43,7 @@ from ckptlint.run import (
     Run,
     Setting,
     State,
+    StrangeKey,
     Switch,
     Unit,
     Unknown,
@@ -42,6 +53,8 @@ from ckptlint.run import (
     same_directory,
     shown,
 )
+from ckptlint.source.shell.values import Argument
+from ckptlint.source.text import Span
 
 NAME = "megatron"
 TITLE = "Megatron-LM"
@@ -311,6 +324,81 @@ def _model(role: Role) -> str:
         if isinstance(value, str):
             return value
     return ""
+
+
+# ------------------------------------------------------------------------------------------------ command lines
+
+MINDSPEED_LLM = Family("mindspeed-llm", "MindSpeed-LLM")
+MINDSPEED_MM = Family("mindspeed-mm", "MindSpeed-MM")
+
+_SCRIPT = re.compile(r"(?:pretrain|posttrain|finetune|train)_?\w*\.py")
+_OF_MEGATRON = frozenset(
+    {
+        "--tensor-model-parallel-size",
+        "--pipeline-model-parallel-size",
+        "--micro-batch-size",
+        "--global-batch-size",
+        "--train-iters",
+        "--train-samples",
+        "--num-attention-heads",
+        "--max-position-embeddings",
+        "--lr-decay-style",
+        "--tokenizer-type",
+    }
+)
+_OF_MINDSPEED_LLM = frozenset(
+    {"--stage", "--prompt-type", "--ai-framework", "--tokenizer-name-or-path", "--enable-hf2mg-convert"}
+)
+
+
+def family_of(launch: Program) -> Family | None:
+    """Which member of the family a program is, by its script and its options; None where it is none, or trains nothing."""
+    options = {known_head(argument).partition("=")[0] for argument in launch.arguments}
+    name = f"{launch.script.rpartition('.')[2]}.py" if launch.is_module else launch.script
+    enough = len(options & _OF_MEGATRON) >= 2 or "--mm-model" in options
+    if not enough or _SCRIPT.fullmatch(name) is None:
+        return None
+    if "--skip-train" in options:
+        return None
+    if {"--mm-model", "--mm-data"} & options:
+        return MINDSPEED_MM
+    texts = " ".join(known_text(argument) or "" for argument in launch.arguments)
+    if options & _OF_MINDSPEED_LLM or "mindspeed_llm" in texts or "PretrainedFromHF" in texts:
+        return MINDSPEED_LLM
+    return MEGATRON
+
+
+def read_launch(
+    argv: Sequence[Argument], place: Span, release: Release | None, editor: CommandEditor | None = None
+) -> Run | None:
+    """The run that a command launches; None where it launches none of the family.
+
+    ``place`` is the command as a whole, ``release`` what the project pins of Megatron core, None where it pins none.
+    """
+    launch = program(argv)
+    family = None if launch is None else family_of(launch)
+    if launch is None or family is None:
+        return None
+    release = release or Release(ASSUMED if family is MEGATRON else ASSUMED_BY_MINDSPEED)
+    own = () if family is MEGATRON else MINDSPEED_LLM_FLAGS
+    flags = tuple(flag for flag in (*CHECKPOINT_FLAGS, *own) if flag.lifetime.holds(release.text))
+    settings = FlagSettings(launch.arguments, flags, f"default of Megatron core {release.text}", place, editor)
+    run = read_run(settings, release, family)
+    return replace(run, strange_keys=tuple(_misspelt(settings, flags)))
+
+
+def _misspelt(settings: FlagSettings, flags: tuple[Flag, ...]) -> Iterator[StrangeKey]:
+    from difflib import get_close_matches
+
+    options = [option for flag in flags for option in flag.options]
+    for name in settings.names():
+        near = [] if not name.startswith("--") or name in LOOK_ALIKES else get_close_matches(name, options, 1, 0.88)
+        if near:
+            place = settings.setting(name).span
+            to = next(flag.name for flag in flags if near[0] in flag.options)
+            if place is not None:
+                effect = "the start stops with an argparse error"
+                yield StrangeKey(name, place, near[0], effect, settings.rename(name, to))
 
 
 # ------------------------------------------------------------------------------------------------ values

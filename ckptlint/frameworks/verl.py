@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from ckptlint.frameworks.flags import CommandEditor, Program, known_text, program
 from ckptlint.frameworks.framework import NotPinned, release_of
-from ckptlint.frameworks.hydra import HydraSettings, Written
+from ckptlint.frameworks.hydra import HydraCommand, HydraSettings, Written, read_command
 from ckptlint.frameworks.nested_settings import NestedSettings
 from ckptlint.frameworks.settings import Settings
 from ckptlint.frameworks.trainer_keys import Key
@@ -45,7 +46,8 @@ from ckptlint.run import (
     shown,
 )
 from ckptlint.source.file import SourceFile
-from ckptlint.source.text import SourceError, decode
+from ckptlint.source.shell.values import Argument
+from ckptlint.source.text import SourceError, Span, decode
 from ckptlint.source.yaml import OMEGACONF, Mapping, Scalar, YamlSource, parse
 from ckptlint.source.yaml import Sequence as YamlSequence
 
@@ -179,6 +181,97 @@ def _beside(path: str, name: str) -> NestedSettings | None:
         root = yaml.documents[0].root if yaml.documents else None
         if isinstance(root, Mapping):
             return _nested(yaml, root)
+    return None
+
+
+# ------------------------------------------------------------------------------------------------ command lines
+
+_PROGRAMS = {
+    "verl.trainer.main_ppo": Trainer.PPO,
+    "verl.trainer.main_ppo_v0": Trainer.PPO,
+    "verl.trainer.fsdp_sft_trainer": Trainer.SFT,
+    "verl.trainer.sft_trainer": Trainer.ENGINE_SFT,
+    "verl.trainer.sft_trainer_ray": Trainer.ENGINE_SFT,
+}
+_OTHER_PPO = re.compile(r"verl\.experimental\.[\w.]+\.(?:main_\w+|fully_async_main)|recipe\.[\w.]+\.main_\w+|main_ppo\w*\.py")
+_NO_TRAINING = re.compile(r"generation|eval|merge|convert|server|infer", re.I)
+_CONFIG_OF = {Trainer.PPO: "ppo_trainer", Trainer.SFT: "sft_trainer", Trainer.ENGINE_SFT: "sft_trainer_engine"}
+
+
+def launched(program: Program, command: HydraCommand) -> Trainer | None:
+    """Which of verl's trainers a program is; None where it trains nothing or is not verl's."""
+    if program.name in _PROGRAMS:
+        return _PROGRAMS[program.name]
+    if _NO_TRAINING.search(program.script.rpartition(".")[2] if program.is_module else program.script):
+        return None
+    keys = {written.override.key for written in command.overrides}
+    if sum(key.startswith("actor_rollout_ref.") for key in keys) >= 2 and any(key.startswith("trainer.") for key in keys):
+        return Trainer.PPO
+    return Trainer.PPO if _OTHER_PPO.fullmatch(program.script) and any(key.startswith("trainer.") for key in keys) else None
+
+
+def read_launch(
+    argv: Sequence[Argument],
+    place: Span,
+    release: Release,
+    editor: CommandEditor | None = None,
+    directories: Sequence[str] = (),
+) -> Run | None:
+    """The run that a command launches; None where it launches none of verl's.
+
+    ``place`` is the command as a whole; ``directories`` are where a relative ``--config-path`` may start.
+    """
+    launch = program(argv)
+    if launch is None:
+        return None
+    command = read_command(launch.arguments, editor)
+    trainer = launched(launch, command)
+    if trainer is None:
+        return None
+    settings = _composed(command, trainer, release, place, editor, directories)
+    if settings.value("trainer.val_only") is True:
+        return None
+    return read_run(settings, release, trainer)
+
+
+def _composed(
+    command: HydraCommand,
+    trainer: Trainer,
+    release: Release,
+    place: Span,
+    editor: CommandEditor | None,
+    directories: Sequence[str],
+) -> HydraSettings:
+    name = _CONFIG_OF[trainer] if command.config_name is None else known_text(command.config_name)
+    megatron = "megatron" in (name or "") or any("megatron" in choice for choice in _chosen_groups(command))
+    base = HydraSettings((), defaults(trainer, release.text, megatron=megatron), f"default of {TITLE} {release.text}")
+    if name not in CONFIG_NAMES:
+        found = _config(command, name, directories)
+        if found is None:
+            base = replace(base, missing=f"the configuration `{name}` was not found")
+        else:
+            path, yaml, root = found
+            base = compose(path, yaml, root, trainer, release)
+    return replace(base, overrides=command.overrides, place=place, editor=editor)
+
+
+def _chosen_groups(command: HydraCommand) -> Iterator[str]:
+    return (str(written.override.value) for written in command.overrides if written.override.is_group)
+
+
+def _config(command: HydraCommand, name: str | None, directories: Sequence[str]) -> tuple[str, YamlSource, Mapping] | None:
+    folder = "" if command.config_path is None else known_text(command.config_path)
+    if name is None or folder is None:
+        return None
+    for directory in directories:
+        path = Path(directory, folder, name if name.endswith((".yaml", ".yml")) else f"{name}.yaml")
+        try:
+            yaml = parse(decode(str(path), path.read_bytes()))
+        except (OSError, ValueError, SourceError):
+            continue
+        root = yaml.documents[0].root if yaml.documents else None
+        if isinstance(root, Mapping):
+            return str(path), yaml, root
     return None
 
 
