@@ -24,7 +24,7 @@ import time
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from ckptlint.source.shell import Argument, Command, Kind, Known, Piece, ShellSource, read, wrappers
+from ckptlint.source.shell import Argument, Command, Kind, Known, Piece, ShellSource, patterns, read, wrappers
 from ckptlint.source.text import SourceError, SourceText, decode
 
 LAUNCHERS = frozenset(
@@ -53,6 +53,7 @@ class Row(NamedTuple):
     script: str
     reached: bool
     equal: bool
+    shipped: bool
     seconds: float
     reason: str
 
@@ -73,10 +74,16 @@ def make_stubs(folder: pathlib.Path) -> None:
 
 
 def isolation() -> list[str]:
+    """A network and a process table of its own, so that a script reaches and kills nothing outside."""
     unshare = shutil.which("unshare")
-    if unshare and subprocess.run([unshare, "-n", "true"], capture_output=True, check=False).returncode == 0:
-        return [unshare, "-n"]
+    for flags in (["-n", "-p", "-f", "--kill-child"], ["-n"]):
+        if unshare and subprocess.run([unshare, *flags, "true"], capture_output=True, check=False).returncode == 0:
+            return [unshare, *flags]
     return []
+
+
+# What runs on in the background gets a moment, then the process table goes and all in it.
+LINGER = '"$0" "$1"; exec "$2" 0.05'
 
 
 def run_bash(script: pathlib.Path, work: pathlib.Path, stubs: pathlib.Path, prefix: list[str], timeout: float) -> Ran:
@@ -85,7 +92,7 @@ def run_bash(script: pathlib.Path, work: pathlib.Path, stubs: pathlib.Path, pref
         log.touch()
         bash = shutil.which("bash") or "bash"
         process = subprocess.Popen(
-            [*prefix, bash, str(script)],
+            [*prefix, bash, "-c", LINGER, bash, str(script), shutil.which("sleep") or "sleep"],
             cwd=work,
             env={"PATH": str(stubs), "HOME": home, "ARGV_LOG": str(log)},
             stdin=subprocess.DEVNULL,
@@ -98,9 +105,8 @@ def run_bash(script: pathlib.Path, work: pathlib.Path, stubs: pathlib.Path, pref
             timed_out = False
         except subprocess.TimeoutExpired:
             timed_out = True
-            subprocess.run(["kill", "-9", f"-{process.pid}"], check=False, capture_output=True)
+            process.kill()
             process.wait()
-        time.sleep(0.02)  # for what runs on in the background
         return Ran(parse_log(log.read_bytes()), timed_out)
 
 
@@ -181,9 +187,20 @@ class Matcher:
         return self.matches[key]
 
     def unordered(self) -> bool:
-        """For commands in the background: every call is one of ours, and every one of ours as shipped is called."""
-        numbers = [number for number, words in self.words.items() if words]
-        return all(any(self.same(number, call) for number in numbers) for call in range(len(self.calls)))
+        """For commands in the background: every call is one of ours, each by a command of its own."""
+        free = [number for number, words in self.words.items() if words]
+        for call in range(len(self.calls)):
+            number = next((number for number in free if self.same(number, call)), None)
+            if number is None:
+                return False
+            free.remove(number)
+        return True
+
+    def as_shipped(self, source: ShellSource) -> bool:
+        """Whether the commands said to run in an empty environment are the calls, in their order."""
+        shipped = [one.number for one in source.commands if one.as_shipped and self.words[one.number]]
+        same = len(shipped) == len(self.calls)
+        return same and all(self.same(number, call) for call, number in enumerate(shipped))
 
 
 def same_arguments(words: tuple[Argument, ...], call: list[str]) -> bool:
@@ -206,12 +223,13 @@ def same_arguments(words: tuple[Argument, ...], call: list[str]) -> bool:
 def argument_pattern(word: Argument) -> tuple[str, bool] | None:
     """A regular expression for what an empty environment makes of an argument, and whether it may be none or several."""
     pieces = list(plain(word.pieces))
-    if not word.quoted and not any(pieces):
+    if not word.quoted and all(piece == "" for piece in pieces):
         return None
     regex = "".join(re.escape(piece) if isinstance(piece, str) else ".*" for piece in pieces)
     wild = any(piece is None for piece in pieces)
-    if word.glob:
-        return rf"(?:{regex}|[\w./-]*)", True
+    if word.glob and word.text is not None:
+        files = patterns.regex(((word.text, False),))
+        return f"(?:{regex}|{files.pattern if files else regex})", False
     return regex, wild and word.may_split
 
 
@@ -253,16 +271,17 @@ def compare(script: pathlib.Path, repo: pathlib.Path, ran: Ran) -> Row:
     try:
         text = decode(name, script.read_bytes())
     except SourceError as error:
-        return Row(name, False, False, 0.0, str(error))
+        return Row(name, False, False, False, 0.0, str(error))
     start = time.perf_counter()
     source = read(text, neighbours(script, repo))
     seconds = time.perf_counter() - start
     if not ran.calls:
-        return Row(name, False, False, seconds, "")
+        return Row(name, False, False, False, seconds, "")
     if ran.timed_out:
-        return Row(name, False, False, seconds, "bash did not end")
-    equal = Matcher(source, ran.calls).any_way()
-    return Row(name, True, equal, seconds, "" if equal else difference(source, ran.calls))
+        return Row(name, False, False, False, seconds, "bash did not end")
+    matcher = Matcher(source, ran.calls)
+    equal = matcher.any_way()
+    return Row(name, True, equal, matcher.as_shipped(source), seconds, "" if equal else difference(source, ran.calls))
 
 
 def difference(source: ShellSource, calls: list[list[str]]) -> str:
@@ -273,12 +292,19 @@ def difference(source: ShellSource, calls: list[list[str]]) -> str:
             continue
         near = [command for command in source.commands if matcher.words[command.number]]
         near = [command for command in near if (matcher.words[command.number][0].default or "").endswith(call[0])] or near
-        shown = [[word.template() for word in matcher.words[command.number]] for command in near]
-        lines = [f"bash: {call}", *(f"ours: {words}" for words in shown[:3])]
-        if shown:
-            lines.append(f"bash alone: {[one for one in call if one not in shown[0]][:8]}")
-            lines.append(f"ours alone: {[one for one in shown[0] if one not in call][:8]}")
-        return "\n      ".join(line[:1500] for line in lines)
+        shown = [f"bash: {call}"[:600]]
+        for command in near[:3]:
+            words = matcher.words[command.number]
+            fits = [pattern for word in words for pattern in [argument_pattern(word)] if pattern is not None]
+            alone = [one for one in call if not any(re.fullmatch(regex, one, re.DOTALL) for regex, _ in fits)]
+            ours = [
+                word.template()
+                for word in words
+                for pattern in [argument_pattern(word)]
+                if pattern is not None and not any(re.fullmatch(pattern[0], one, re.DOTALL) for one in call)
+            ]
+            shown.append(f"line {command.span.line}: {len(call)} and {len(fits)} words; bash alone {alone[:5]}, ours alone {ours[:5]}")
+        return "\n      ".join(line[:900] for line in shown)
     ours = [command for command in source.commands if matcher.words[command.number]]
     return f"order or number of calls: bash {len(calls)} {[call[:3] for call in calls[:6]]}, ours {[str(one)[:40] for one in ours[:8]]}"
 
@@ -311,7 +337,7 @@ def main() -> int:
         hit = [row for row in rows if row.reached]
         same = [row for row in hit if row.equal]
         times = [row.seconds for row in rows] or [0.0]
-        print(f"{repo}: scripts {len(rows)}, reached {len(hit)}, equal {len(same)}, "
+        print(f"{repo}: scripts {len(rows)}, reached {len(hit)}, equal {len(same)}, as shipped {sum(row.shipped for row in hit)}, "
               f"median {statistics.median(times) * 1000:.1f} ms, longest {max(times) * 1000:.0f} ms")  # fmt: skip
         for row in rows:
             if row.reason and not row.equal:

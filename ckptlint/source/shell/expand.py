@@ -372,8 +372,9 @@ class Expander:
         if variable.items is None:
             return variable.value if part.index is None or part.index.plain == "0" else None
         key = "0" if part.index is None else self.key(part.index, variable, state)
-        if key is None or any(is_many(item) for item in variable.items.values()):
-            return (Unknown(Kind.BRANCH, part.span.text, name, None, part.span),)
+        many = next((item for item in variable.items.values() if is_many(item)), None)
+        if key is None or many is not None:
+            return (Unknown(origin(many) if many else Kind.BRANCH, part.span.text, name, None, part.span),)
         return variable.items.get(key)
 
     def key(self, index: Word, variable: Variable, state: State) -> str | None:
@@ -587,7 +588,7 @@ def present(value: Value | None, null_counts: bool) -> bool | None:
     if not value:
         return False
     for piece in value:
-        if isinstance(piece, Unknown) and piece.default and default_text(piece.default):
+        if isinstance(piece, Unknown) and piece.default and present(piece.default, True):
             return True  # `${X:-y}` is never empty
         if isinstance(piece, Unknown) and piece.kind in (Kind.SHELL, Kind.SCRIPT, Kind.TIME):
             return True
@@ -736,8 +737,6 @@ def braces(parts: Sequence[Part]) -> list[Sequence[Part]]:
     if not any(isinstance(part, Literal) and not part.quoted and not part.braced and "{" in part.text for part in parts):
         return [parts]
     found = alternatives(atoms(parts))
-    if len(found) == 1:
-        return [parts]
     return [merged(atom) for atom in found[:MAX_BRACES]]
 
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from ckptlint.source.shell import conditions, patterns, wrappers
 from ckptlint.source.shell.builtins import BUILTINS, Unprintable
 from ckptlint.source.shell.command import Condition, Loss, Notice, Place, Redirection
-from ckptlint.source.shell.expand import Composite, Expander, Segment, is_many
+from ckptlint.source.shell.expand import Composite, Expander, Segment, is_many, present
 from ckptlint.source.shell.parser import parse
 from ckptlint.source.shell.state import FAILURE, SUCCESS, State, Status, Trace, Variable, literal
 from ckptlint.source.shell.syntax import (
@@ -133,7 +133,7 @@ class Interpreter(Expander):
     def program(self, source: SourceText) -> Program:
         found = self.programs.get(source)
         if found is None:
-            found = self.programs[source] = parse(source)
+            found = self.programs[source] = parse(source, source in self.composites)
             if found.error is not None and source is self.source:
                 span, problem = found.error
                 self.notices.append(Notice(Loss.SYNTAX, span, (), problem))
@@ -1201,10 +1201,7 @@ def plain_key(value: Value) -> object:
 
 def is_filled(value: Value) -> bool:
     """Whether an unknown text cannot be empty."""
-    if any(isinstance(piece, Known) and piece.text for piece in value):
-        return True
-    return any(isinstance(piece, Unknown) and bool(piece.default and default_text(piece.default))
-               and piece.kind in (Kind.ENVIRONMENT, Kind.POSITIONAL, Kind.ARITHMETIC) for piece in value)  # fmt: skip
+    return present(value, True) is True
 
 
 def without_tabs(piece: Piece) -> Piece:

@@ -61,9 +61,13 @@ def plain_breaks(text: str) -> str:
     return text.replace("\\\r\n", " \\\n").replace("\r\n", " \n")
 
 
-def parse(source: SourceText, text: str | None = None) -> Program:
-    """Never raises: what cannot be read ends the program, with the place and the reason."""
-    parser = Parser(source, plain_breaks(source.text) if text is None else text)
+def parse(source: SourceText, string: bool = False) -> Program:
+    """Never raises: what cannot be read ends the program, with the place and the reason.
+
+    ``string``: the text is not a file but an argument, where a backslash at the very end stays.
+    """
+    parser = Parser(source, source.text if string else plain_breaks(source.text))
+    parser.string = string
     if source.text.startswith(BOM):
         parser.at = 1
     items: list[Item] = []

@@ -58,6 +58,7 @@ class WordReader:
         self.comments: list[Comment] = []
         self.pending: list[Heredoc] = []
         self.depth = 0
+        self.string = False
 
     def span(self, start: int, end: int | None = None) -> Span:
         return Span(self.source, start, self.at if end is None else end)
@@ -114,6 +115,8 @@ class WordReader:
         char = self.text[start + 1 : start + 2]
         if char == "\n":
             self.at += 2
+        elif not char and only is None and not self.string:
+            self.at += 1
         elif not char or (only is not None and char not in only):
             self.at += 1
             parts.append(Literal("\\", self.span(start), quote, braced))
@@ -250,7 +253,7 @@ class WordReader:
 
     def reader(self, start: int, end: int) -> WordReader:
         inner = type(self)(self.source, self.text[:end], start)
-        inner.comments, inner.depth = self.comments, self.depth
+        inner.comments, inner.depth, inner.string = self.comments, self.depth, self.string
         inner.enter(start)
         return inner
 
@@ -369,6 +372,10 @@ class WordReader:
         else:
             found = (IN_BRACE_DOUBLE if quoted else IN_BRACE).match(text, start)
             self.at = found.end() if found else start + 1
+            last = parts[-1] if parts else None
+            if isinstance(last, Literal) and last.braced and last.span.end == start and not last.escaped and last.quote is quote:
+                parts.pop()
+                start = last.span.start
             parts.append(Literal(text[start : self.at], self.span(start), quote, True))
 
     # -------------------------------------------------------------------------------------------- heredocs
