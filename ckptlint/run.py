@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Literal as TypingLiteral
-from typing import Protocol, TypeVar, Union
+from typing import Protocol, TypeAlias, TypeVar
 
 from ckptlint.source.text import Edit, Span
 
@@ -27,7 +27,7 @@ class Unknown:
     settle: str = ""
 
 
-Fact = Union[T, Unknown]
+Fact: TypeAlias = T | Unknown
 
 
 class State(str, Enum):
@@ -51,6 +51,8 @@ TRAINING_STATE = frozenset({State.MODEL, State.OPTIMIZER, State.SCHEDULER, State
 
 
 class Unit(str, Enum):
+    """What a length or an interval counts. The value is how a message names it."""
+
     STEP = "step"
     EPOCH = "epoch"
     FRACTION = "of the run"
@@ -93,7 +95,7 @@ class Setting:
     ``value`` is what the framework's loader makes of the text, or Unknown. ``span`` is the written value, None for a default;
     ``source`` then says whose default it is ("default of LLaMA-Factory 0.9.5"). ``joint`` stands between name and value where
     this is written: ``save_steps: 500``, ``--save-interval 500``, ``trainer.save_freq=500``. ``path`` is a value that is a path
-    with parts which only the launch knows.
+    with parts which only the launch knows; ``text`` is how to show a value that its span does not (``$ARGS``).
     """
 
     name: str
@@ -104,6 +106,7 @@ class Setting:
     editor: Editor | None = field(default=None, compare=False, repr=False)
     joint: str = ": "
     path: PathExpr | None = field(default=None, compare=False)
+    text: str = ""
 
     @property
     def written(self) -> bool:
@@ -119,7 +122,7 @@ class Setting:
     def __str__(self) -> str:
         """``save_steps: 500`` as the author wrote it, for messages."""
         if self.span is not None:
-            text = _on_one_line(self.span.text)
+            text = _on_one_line(self.text or self.span.text)
             return self.spelled(text) if text and self.span != self.key_span else f"{self.name}{self.joint}".rstrip()
         return f"{self.name} ({shown(self.value)}, {self.source})"
 
@@ -157,6 +160,8 @@ def shown(value: object) -> str:
 
 @dataclass(frozen=True)
 class Literal:
+    """Text that is always the same."""
+
     text: str
 
 
@@ -197,7 +202,7 @@ class Opaque:
     why: str
 
 
-Part = Union[Literal, Variable, Changing, Placeholder, Opaque]
+Part: TypeAlias = Literal | Variable | Changing | Placeholder | Opaque
 
 _PARTS = re.compile(
     r"""\$\{oc\.env:(?P<oc>[A-Za-z_]\w*)(?:,(?P<oc_default>[^}]*))?\}
@@ -288,7 +293,7 @@ class PathExpr:
                     raise UnsetVariable(part.name, self.written)
                 pieces.append(value)
             else:
-                raise ValueError(f"`{part.text}` in `{self.written}` has no value before the run starts")
+                raise ValueError(f"`{part.text}` in `{self.written}` has no value before the run starts")  # noqa: TRY004
         return "".join(pieces)
 
     def __str__(self) -> str:
@@ -319,8 +324,8 @@ def inside(path: str, root: str) -> bool:
 def same_directory(path: str, other: str) -> bool:
     """Whether two texts surely name one directory.
 
-    ``/work/saves/a/sft`` and ``saves/a/sft`` do, for a launch in ``/work``: an absolute path that ends with all of a relative one
-    of at least two parts is taken for the same.
+    ``/work/saves/a/sft`` and ``saves/a/sft`` do, for a launch in ``/work``: an absolute path that ends with all of a relative
+    one of at least two parts is taken for the same.
     """
     path, other = _plain(path), _plain(other)
     short, long = sorted((path, other), key=len)
@@ -383,8 +388,8 @@ class Retention:
 class Missing:
     """A kind of state that a checkpoint will not hold, and the setting that decides so.
 
-    ``effect``: what a restart from such a checkpoint does, where it is worse than going on without that state. ``advice`` is what
-    to do where that is more, or less, than giving the setting its safe value.
+    ``effect``: what a restart from such a checkpoint does, where it is worse than going on without that state. ``advice`` is
+    what to do where that is more, or less, than giving the setting its safe value.
     """
 
     state: State
@@ -432,8 +437,8 @@ class Read:
     ``raises_when_missing``: the start fails where the checkpoint it wants is not there. ``auto``: the value of the setting that
     finds the newest at every start and begins at step 0 where there is none; None where the framework has no such value.
     ``needs_off``: switches that would take over if the setting were taken out. ``why`` says what a start does instead where it
-    takes up nothing, ``advice`` what to do about it, ``repair`` what to write so that every start takes up the newest. ``drops``
-    is what checkpoints hold and a start leaves in them.
+    takes up nothing, ``advice`` what to do about it, ``repair`` what to write so that every start takes up the newest.
+    ``drops`` is what checkpoints hold and a start leaves in them.
     """
 
     choice: Choice
@@ -503,8 +508,8 @@ class WarmStart:
 class Switch:
     """A setting that makes a restart begin again although there is something to resume.
 
-    ``off`` is the value that makes it harmless (None: take the setting out), ``also`` what must change with it, ``safe`` whether
-    that leaves an uninterrupted run and the first launch as they were.
+    ``off`` is the value that makes it harmless (None: take the setting out), ``also`` what must change with it, ``safe``
+    whether that leaves an uninterrupted run and the first launch as they were.
     """
 
     setting: Setting

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 
 def unified(path: str, before: str, after: str) -> str:
-    """A unified diff that ``patch`` takes: lines end at newlines only, and a missing last one is marked. "" where nothing changed."""
+    """A unified diff that ``patch`` takes, "" where nothing changed: lines end at newlines only, a missing last one is
+    marked.
+    """
     import difflib
 
     lines = [text.split("\n") for text in (before, after)]
