@@ -123,8 +123,9 @@ class Setting:
         """``save_steps: 500`` as the author wrote it, for messages."""
         if self.span is not None:
             text = _on_one_line(self.text or self.span.text)
-            return self.spelled(text) if text and self.span != self.key_span else f"{self.name}{self.joint}".rstrip()
-        return f"{self.name} ({shown(self.value)}, {self.source})"
+            own = text and (self.text or self.span != self.key_span)
+            return self.spelled(text) if own else f"{self.name}{self.joint}".rstrip()
+        return self.name if isinstance(self.value, Unknown) else f"{self.name} ({shown(self.value)}, {self.source})"
 
     def spelled(self, value: object) -> str:
         """``save_steps: 500`` as the author would write it with another value; a flag that is on has a name only."""
