@@ -71,8 +71,13 @@ def tail(argument: Argument, start: int) -> Argument:
 
 
 def place_of(argument: Argument) -> Span:
-    """Where an argument is written: its own text, else the word of the command that it comes from."""
-    return argument.written or argument.span
+    """Where an argument is written: its own text, the default of a variable, else the word of the command it comes from."""
+    if argument.written is not None:
+        return argument.written
+    only = argument.pieces[0] if len(argument.pieces) == 1 else None
+    if only is not None and not isinstance(only, Known) and only.default:
+        return place_of(replace(argument, pieces=only.default))
+    return argument.span
 
 
 def path_of(argument: Argument) -> PathExpr:
@@ -134,7 +139,7 @@ def program(argv: Sequence[Argument]) -> Program | None:
 def _behind_python(argv: Sequence[Argument]) -> Program | None:
     at = 0
     while at < len(argv):
-        text = known_text(argv[at])
+        text = _script_text(argv[at])
         if text is None or text == "-c":
             return None
         if text == "-m":
@@ -149,10 +154,18 @@ def _behind_python(argv: Sequence[Argument]) -> Program | None:
     return None
 
 
+def _script_text(argument: Argument) -> str | None:
+    """The text of an argument; of ``$root/train.py``, whose folder only the launch knows, as the script spells it."""
+    text = known_text(argument)
+    if text is None and argument.template().endswith(".py"):
+        return argument.template()
+    return text
+
+
 def _behind_launcher(argv: Sequence[Argument]) -> Program | None:
     """The first script or ``-m module``; what stands before are the launcher's own options and their values."""
     for at, argument in enumerate(argv):
-        text = known_text(argument)
+        text = _script_text(argument)
         if text is None:
             continue
         if text in ("-m", "--module") and at + 1 < len(argv):
@@ -242,7 +255,7 @@ class FlagSettings:
         if not values:
             return Setting(shown, Unknown(f"`{shown}` has no value"), key_place, key_place, editor=editor, joint=" ")
         place, whole = place_of(values[0]), " ".join(value.template() for value in values)
-        text = "" if values[0].written is not None and len(values) == 1 else whole
+        text = "" if len(values) == 1 and place != values[0].span else whole
         known = [part for part in texts if part is not None]
         path = path_of(values[0]) if len(known) < len(texts) and len(values) == 1 else None
         value: object = Unknown(f"`{shown} {whole}` is known only to the launch")

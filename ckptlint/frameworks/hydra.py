@@ -15,7 +15,7 @@ from enum import Enum
 
 from ckptlint.frameworks.flags import CommandEditor, known_head, known_text, path_of, place_of, tail
 from ckptlint.frameworks.nested_settings import NestedSettings
-from ckptlint.run import Setting, Unknown
+from ckptlint.run import Literal, Part, PathExpr, Setting, Unknown
 from ckptlint.source.shell.values import Argument
 from ckptlint.source.text import CannotEdit, Edit, Span
 
@@ -323,7 +323,29 @@ class HydraSettings:
     def setting(self, name: str) -> Setting:
         found = self._raw(name)
         value = interpolated(name, found.value, lambda other: self._raw(other).value)
-        return found if value is found.value else replace(found, value=value)
+        if value is found.value:
+            return found
+        path = self._path(name, found.value) if isinstance(value, Unknown) and isinstance(found.value, str) else None
+        return replace(found, value=value, path=path)
+
+    def _path(self, name: str, text: str, depth: int = 0) -> PathExpr | None:
+        """A text with ``${a.b}`` in it as a path, where what they stand for is known only to the launch."""
+        parts: list[Part] = []
+        written, at = [], 0
+        for match in _REFERENCE.finditer(text):
+            inner = self._raw(absolute(name, match[1]))
+            path = inner.path
+            if path is None and isinstance(inner.value, str):
+                path = self._path(absolute(name, match[1]), inner.value, depth + 1) if depth < _DEEP else None
+            if path is None:
+                return None
+            between = PathExpr.of_text(text[at : match.start()], expanded=True)
+            parts += [*between.parts, *path.parts]
+            written += [text[at : match.start()], path.written]
+            at = match.end()
+        parts += PathExpr.of_text(text[at:], expanded=True).parts
+        kept = [part for part in parts if part.text]
+        return PathExpr(tuple(kept) or (Literal(""),), "".join(written) + text[at:])
 
     def rename(self, name: str, to: str) -> tuple[Edit, ...]:
         """In the file that has the name; an override stays as it is."""
@@ -428,7 +450,7 @@ def _written(argument: Argument, editor: CommandEditor | None) -> Written:
     value_place = place_of(value) if value.pieces else key_place
 
     def setting(name: str, read: object) -> Setting:
-        shown = "" if value.written is not None else value.template()
+        shown = "" if value_place not in (key_place, value.span) else value.template()
         path = path_of(value) if argument.text is None else None
         edit = _OverrideEditor(editor, argument, override, override.key == name)
         return Setting(name, read, value_place, key_place, editor=edit, joint="=", path=path, text=shown)

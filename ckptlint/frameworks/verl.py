@@ -46,7 +46,7 @@ from ckptlint.run import (
     shown,
 )
 from ckptlint.source.file import SourceFile
-from ckptlint.source.shell.values import Argument
+from ckptlint.source.shell.values import Argument, Known
 from ckptlint.source.text import SourceError, Span, decode
 from ckptlint.source.yaml import OMEGACONF, Mapping, Scalar, YamlSource, parse
 from ckptlint.source.yaml import Sequence as YamlSequence
@@ -243,12 +243,13 @@ def _composed(
     directories: Sequence[str],
 ) -> HydraSettings:
     name = _CONFIG_OF[trainer] if command.config_name is None else known_text(command.config_name)
+    name = name.removesuffix(".yaml") if name is not None else None
     megatron = "megatron" in (name or "") or any("megatron" in choice for choice in _chosen_groups(command))
     base = HydraSettings((), defaults(trainer, release.text, megatron=megatron), f"default of {TITLE} {release.text}")
     if name not in CONFIG_NAMES:
         found = _config(command, name, directories)
         if found is None:
-            base = replace(base, missing=f"the configuration `{name}` was not found")
+            base = replace(base, missing=f"the configuration `{name or 'that the command names'}` was not found")
         else:
             path, yaml, root = found
             base = compose(path, yaml, root, trainer, release)
@@ -259,12 +260,20 @@ def _chosen_groups(command: HydraCommand) -> Iterator[str]:
     return (str(written.override.value) for written in command.overrides if written.override.is_group)
 
 
+def _known_folder(argument: Argument) -> str:
+    """A folder; of one that begins with what only the launch knows (``$PWD/config``), the rest, which may be found below."""
+    text = known_text(argument)
+    if text is not None:
+        return text
+    last = argument.pieces[-1]
+    return last.text.lstrip("/") if isinstance(last, Known) else ""
+
+
 def _config(command: HydraCommand, name: str | None, directories: Sequence[str]) -> tuple[str, YamlSource, Mapping] | None:
-    folder = "" if command.config_path is None else known_text(command.config_path)
-    if name is None or folder is None:
+    if name is None:
         return None
     for directory in directories:
-        path = Path(directory, folder, name if name.endswith((".yaml", ".yml")) else f"{name}.yaml")
+        path = Path(directory, "" if command.config_path is None else _known_folder(command.config_path), f"{name}.yaml")
         try:
             yaml = parse(decode(str(path), path.read_bytes()))
         except (OSError, ValueError, SourceError):
