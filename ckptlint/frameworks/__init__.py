@@ -16,9 +16,20 @@ def all_frameworks() -> tuple[Framework, ...]:
     from ckptlint.frameworks.mindspeed_fsdp2 import MindSpeedFsdp2
     from ckptlint.frameworks.mindspeed_mm import MindSpeedMM
     from ckptlint.frameworks.mindspeed_rl import MindSpeedRL
+    from ckptlint.frameworks.ms_swift import MegatronSwift, MsSwift
     from ckptlint.frameworks.verl import Verl
 
-    return (LlamaFactory(), LlamaFactoryV1(), Verl(), MindSpeedFsdp2(), MindSpeedMM(), MindSpeedRL(), Axolotl())
+    return (
+        LlamaFactory(),
+        LlamaFactoryV1(),
+        Verl(),
+        MindSpeedFsdp2(),
+        MindSpeedMM(),
+        MindSpeedRL(),
+        Axolotl(),
+        MsSwift(),
+        MegatronSwift(),
+    )
 
 
 def framework_named(name: str) -> Framework:
