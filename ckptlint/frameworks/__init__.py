@@ -11,6 +11,7 @@ from ckptlint.frameworks.framework import Framework
 def all_frameworks() -> tuple[Framework, ...]:
     """One instance of every framework, in the order in which they are asked whether a file is theirs."""
     from ckptlint.frameworks.axolotl import Axolotl
+    from ckptlint.frameworks.deepspeed import DeepSpeed
     from ckptlint.frameworks.llamafactory import LlamaFactory
     from ckptlint.frameworks.llamafactory_v1 import LlamaFactoryV1
     from ckptlint.frameworks.mindspeed_fsdp2 import MindSpeedFsdp2
@@ -29,6 +30,7 @@ def all_frameworks() -> tuple[Framework, ...]:
         Axolotl(),
         MsSwift(),
         MegatronSwift(),
+        DeepSpeed(),
     )
 
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from ckptlint.checkpoints.checkpoint import Checkpoint, Layout
 from ckptlint.frameworks import trainer
 from ckptlint.frameworks.converted_settings import ConvertedSettings
-from ckptlint.frameworks.framework import Framework, Pin, PinRequest, SaveRoot, release_of
+from ckptlint.frameworks.framework import Framework, NotPinned, Pin, PinRequest, SaveRoot, release_of
 from ckptlint.frameworks.ms_swift_keys import (
     ASSUMED,
     FLAG,
@@ -207,7 +207,7 @@ class MsSwift(Framework):
         return pin(run, request)
 
 
-class MegatronSwift(Framework):
+class MegatronSwift(NotPinned):
     """One flat YAML or JSON of the arguments of ``megatron sft``, ``pt`` or ``rlhf``, or its grouped YAML for Ray."""
 
     name = "megatron-swift"
