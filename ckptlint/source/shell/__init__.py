@@ -6,25 +6,27 @@ condition hangs on that, both ways are followed.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
+from ckptlint.source.shell import notices
 from ckptlint.source.shell.command import (
     Command,
     Condition,
     Failure,
     Loss,
     Mask,
+    Neighbour,
     Notice,
     Place,
     Redirection,
     ShellSource,
 )
+from ckptlint.source.shell.edits import Change, append, insert_line, quoted, remove, set_value
 from ckptlint.source.shell.interpret import Interpreter, Record
 from ckptlint.source.shell.values import Argument, Kind, Known, Piece, Quote, Unknown, Value
 from ckptlint.source.text import SourceText
 
 __all__ = [
     "Argument",
+    "Change",
     "Command",
     "Condition",
     "Failure",
@@ -32,6 +34,7 @@ __all__ = [
     "Known",
     "Loss",
     "Mask",
+    "Neighbour",
     "Notice",
     "Piece",
     "Place",
@@ -40,11 +43,16 @@ __all__ = [
     "ShellSource",
     "Unknown",
     "Value",
+    "append",
+    "insert_line",
+    "quoted",
     "read",
+    "remove",
+    "set_value",
 ]
 
 
-def read(source: SourceText, neighbour: Callable[[str], SourceText | None] | None = None) -> ShellSource:
+def read(source: SourceText, neighbour: Neighbour | None = None) -> ShellSource:
     """What a script runs. Never raises and always ends; what is too large is read in part (``complete``).
 
     ``neighbour`` gives the text of another script by the path the script names it by (``./x.sh`` stands for a path beside this
@@ -56,11 +64,12 @@ def read(source: SourceText, neighbour: Callable[[str], SourceText | None] | Non
     return ShellSource(
         source,
         commands,
-        tuple(interpreter.notices),
+        (*interpreter.notices, *notices.found(source, interpreter.records, interpreter.comments)),
         interpreter.comments,
         tuple(end.trace for end in ends),
         tuple(interpreter.reads),
         interpreter.complete,
+        neighbour,
     )
 
 
@@ -79,6 +88,7 @@ def finished(record: Record, interpreter: Interpreter) -> Command:
         failure(record, interpreter),
         record.as_shipped,
         record.span,
+        record.span.source in interpreter.composites,
     )
 
 

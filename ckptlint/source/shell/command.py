@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple
@@ -10,7 +10,9 @@ from typing import NamedTuple
 from ckptlint.source.shell.state import Trace
 from ckptlint.source.shell.syntax import Comment
 from ckptlint.source.shell.values import Argument, Value
-from ckptlint.source.text import SourceText, Span
+from ckptlint.source.text import Edit, SourceText, Span
+
+Neighbour = Callable[[str], "SourceText | None"]
 
 
 class Mask(str, Enum):
@@ -73,7 +75,8 @@ class Command:
     ``words`` are all its words, ``argv`` those of the innermost command behind wrappers (``nohup``, ``srun``, ``env`` …).
     ``assignments`` hold for this command alone, ``exported`` for everything. ``piped_into`` are the commands its output goes
     through. ``as_shipped``: it runs in an empty environment without arguments. ``place.carrier`` is the number of the command
-    that carried this one in a string or runs the script it stands in. ``span`` is the command as written.
+    that carried this one in a string or runs the script it stands in. ``span`` is the command as written; with
+    ``in_text`` it is read from a text that was put together (``eval``, ``bash -c``), and ``span`` is a place in that text.
     """
 
     number: int
@@ -89,6 +92,7 @@ class Command:
     failure: Failure
     as_shipped: bool
     span: Span
+    in_text: bool = False
 
     @property
     def name(self) -> str | None:
@@ -140,6 +144,24 @@ class ShellSource:
     ends: tuple[Trace, ...] = field(repr=False)
     reads: tuple[tuple[Span, tuple[Span, ...]], ...] = field(repr=False)
     complete: bool = True
+    neighbour: Neighbour | None = field(default=None, repr=False)
+
+    def reread(self, edits: Sequence[Edit]) -> ShellSource:
+        """The script as it is after the edits, its neighbours included."""
+        from ckptlint.source.shell import read
+        from ckptlint.source.text import apply
+
+        changed: dict[SourceText, list[Edit]] = {}
+        for edit in edits:
+            changed.setdefault(edit.span.source, []).append(edit)
+        texts = {source.path: SourceText(source.path, apply(source, parts)) for source, parts in changed.items()}
+
+        def neighbour(name: str) -> SourceText | None:
+            found = self.neighbour(name) if self.neighbour is not None else None
+            return None if found is None else texts.get(found.path, found)
+
+        own = texts[self.source.path] if self.source in changed else self.source
+        return read(own, neighbour if self.neighbour is not None else None)
 
     def paths(self, limit: int = 64) -> Iterator[tuple[Command, ...]]:
         """Ways through the script, each the commands it runs in order; at most ``limit`` of them."""

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from ckptlint.source.shell import conditions, patterns, wrappers
 from ckptlint.source.shell.builtins import BUILTINS, Unprintable
-from ckptlint.source.shell.command import Condition, Loss, Notice, Place, Redirection
+from ckptlint.source.shell.command import Condition, Loss, Neighbour, Notice, Place, Redirection
 from ckptlint.source.shell.expand import Composite, Expander, Segment, is_many, present
 from ckptlint.source.shell.parser import parse
 from ckptlint.source.shell.state import FAILURE, SUCCESS, State, Status, Trace, Variable, literal
@@ -59,7 +59,7 @@ MAX_CALLS = 16
 MAX_RECORDS = 4000
 HOLE = "\ue000"  # stands for an unknown piece in a text that is read as a script
 
-Neighbour = Callable[[str], "SourceText | None"]
+
 
 
 @dataclass(slots=True, eq=False)
@@ -80,6 +80,7 @@ class Record:
     masks: list[str] = field(default_factory=list)
     pipeline: int | None = None
     last_stage: bool = True
+    first_stage: bool = True
     as_shipped: bool = False
 
 
@@ -95,6 +96,7 @@ class Context(NamedTuple):
     piped_into: tuple[tuple[Argument, ...], ...] = ()
     pipeline: int | None = None
     last_stage: bool = True
+    first_stage: bool = True
     calls: tuple[str, ...] = ()
 
 
@@ -340,6 +342,7 @@ class Interpreter(Expander):
                 piped_into=tuple(words for words in stages[place + 1 :] if words) + context.piped_into,
                 pipeline=number,
                 last_stage=last,
+                first_stage=not place,
                 captured=context.captured and last,
                 stdin=self.piped_output(node.stages[place - 1], state) if place else context.stdin,
                 guarded=True,
@@ -971,6 +974,7 @@ class Interpreter(Expander):
                     ],
                     context.pipeline,
                     context.last_stage,
+                    context.first_stage,
                 )
             )
         record = self.records[number]
@@ -1111,7 +1115,7 @@ class Interpreter(Expander):
         outer = self.context
         place = outer.place._replace(subshell=True, substitution=True)
         context = outer._replace(
-            place=place, captured=True, guarded=True, piped_into=(), pipeline=None, last_stage=True, condition=False
+            place=place, captured=True, guarded=True, piped_into=(), pipeline=None, last_stage=True, first_stage=True, condition=False
         )
         output = state.output
         probe = state.copy()
