@@ -9,12 +9,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from ckptlint.frameworks.megatron_keys import Flag
 from ckptlint.run import Changing, Literal, Opaque, PathExpr, Setting, Unknown, Variable
-from ckptlint.source.shell.values import Argument, Kind, Known, Piece
 from ckptlint.source.text import CannotEdit, Edit, Span
+
+if TYPE_CHECKING:  # a check of YAML files alone is not to pay for the shell
+    from ckptlint.frameworks.settings import Settings
+    from ckptlint.source.shell.values import Argument, Piece
 
 # ------------------------------------------------------------------------------------------------ arguments
 
@@ -38,9 +41,14 @@ def known_text(argument: Argument) -> str | None:
 
 
 def _known_text(pieces: Sequence[Piece]) -> str | None:
+    from ckptlint.source.shell.values import Known
+
     texts = []
     for piece in pieces:
-        text = piece.text if isinstance(piece, Known) else None if piece.default is None else _known_text(piece.default)
+        if isinstance(piece, Known):
+            text: str | None = piece.text
+        else:
+            text = None if piece.default is None else _known_text(piece.default)
         if text is None:
             return None
         texts.append(text)
@@ -49,6 +57,8 @@ def _known_text(pieces: Sequence[Piece]) -> str | None:
 
 def known_head(argument: Argument) -> str:
     """The text in front of the first part that only the launch knows."""
+    from ckptlint.source.shell.values import Known
+
     texts = []
     for piece in argument.pieces:
         if not isinstance(piece, Known):
@@ -59,6 +69,8 @@ def known_head(argument: Argument) -> str:
 
 def tail(argument: Argument, start: int) -> Argument:
     """What is left of an argument without its first characters, which are known."""
+    from ckptlint.source.shell.values import Known
+
     pieces: list[Piece] = []
     for piece in argument.pieces:
         if start and isinstance(piece, Known):
@@ -72,6 +84,8 @@ def tail(argument: Argument, start: int) -> Argument:
 
 def place_of(argument: Argument) -> Span:
     """Where an argument is written: its own text, the default of a variable, else the word of the command it comes from."""
+    from ckptlint.source.shell.values import Known
+
     if argument.written is not None:
         return argument.written
     only = argument.pieces[0] if len(argument.pieces) == 1 else None
@@ -87,6 +101,8 @@ def path_of(argument: Argument) -> PathExpr:
 
 
 def _path_parts(piece: Piece) -> Iterator[Literal | Variable | Changing | Opaque]:
+    from ckptlint.source.shell.values import Kind, Known
+
     if isinstance(piece, Known):
         yield from (part for part in PathExpr.of_text(piece.text, expanded=False).parts)  # type: ignore[misc]
     elif piece.kind is Kind.TIME:
@@ -336,9 +352,35 @@ def _converted(flag: Flag, text: str) -> object:
             return int(text)
         if flag.kind == "float":
             return float(text)
+        if flag.kind == "bool":
+            return text.strip().lower() in ("true", "1", "yes", "y", "t", "on")
     except ValueError:
         return text
     return text
+
+
+@dataclass(frozen=True, eq=False)
+class OverFile:
+    """A command line over the file it names: what is given wins, all else is as the file says."""
+
+    given: FlagSettings
+    file: Settings
+
+    @property
+    def where(self) -> Span:
+        return self.given.place
+
+    def names(self) -> Iterator[str]:
+        return iter(dict.fromkeys((*self.given.names(), *self.file.names())))
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.given or name in self.file
+
+    def value(self, name: str) -> object:
+        return self.setting(name).value
+
+    def setting(self, name: str) -> Setting:
+        return self.given.setting(name) if name in self.given else self.file.setting(name)
 
 
 @dataclass(frozen=True)

@@ -12,12 +12,15 @@ from collections.abc import Callable, Iterator, Sequence
 from collections.abc import Mapping as MappingOf
 from dataclasses import dataclass, replace
 from enum import Enum
+from typing import TYPE_CHECKING
 
 from ckptlint.frameworks.flags import CommandEditor, known_head, known_text, path_of, place_of, tail
 from ckptlint.frameworks.nested_settings import NestedSettings
 from ckptlint.run import Literal, Part, PathExpr, Setting, Unknown
-from ckptlint.source.shell.values import Argument
 from ckptlint.source.text import CannotEdit, Edit, Span
+
+if TYPE_CHECKING:
+    from ckptlint.source.shell.values import Argument
 
 # ------------------------------------------------------------------------------------------------ the grammar
 

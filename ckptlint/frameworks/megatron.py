@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from ckptlint.frameworks.flags import CommandEditor, FlagSettings, Program, known_head, known_text, program
 from ckptlint.frameworks.megatron_keys import (
@@ -53,8 +54,10 @@ from ckptlint.run import (
     same_directory,
     shown,
 )
-from ckptlint.source.shell.values import Argument
 from ckptlint.source.text import Span
+
+if TYPE_CHECKING:
+    from ckptlint.source.shell.values import Argument
 
 NAME = "megatron"
 TITLE = "Megatron-LM"

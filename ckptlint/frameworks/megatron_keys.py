@@ -20,7 +20,7 @@ ASSUMED = "0.20.0"
 ASSUMED_BY_MINDSPEED = "0.12.1"
 
 # How a value is read: `on` and `off` are flags without one.
-Kind = Literal["int", "float", "str", "on", "off"]
+Kind = Literal["int", "float", "str", "bool", "on", "off"]
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,13 @@ Sources: Ascend/MindSpeed-LLM at c77308a1: ``mindspeed_llm/fsdp2/utils/arguments
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
 
+from ckptlint.frameworks.flags import CommandEditor, FlagSettings, OverFile, known_text, program
 from ckptlint.frameworks.framework import NotPinned
+from ckptlint.frameworks.megatron_keys import Flag
 from ckptlint.frameworks.nested_settings import NestedSettings
 from ckptlint.frameworks.settings import Settings
 from ckptlint.run import (
@@ -36,8 +40,12 @@ from ckptlint.run import (
     same_directory,
 )
 from ckptlint.source.file import SourceFile
-from ckptlint.source.yaml import SAFE_LOAD, Scalar
+from ckptlint.source.text import SourceError, Span, decode
+from ckptlint.source.yaml import SAFE_LOAD, Scalar, parse
 from ckptlint.source.yaml import Mapping as YamlMapping
+
+if TYPE_CHECKING:
+    from ckptlint.source.shell.values import Argument
 
 NAME = "mindspeed-fsdp2"
 TITLE = "MindSpeed-LLM (FSDP2)"
@@ -56,6 +64,7 @@ DEFAULTS: Mapping[str, object] = {
     "training.num_train_epochs": 3.0,
     "training.resume_from_checkpoint": None,
 }
+_AFTER = ("training.output_dir", "training.save_steps", "training.max_steps")
 _SECTIONS = frozenset({"model", "data", "parallel", "training", "optimization"})
 _TELLING = ("fsdp_modules", "fsdp_size", "ep_fsdp_size", "ep_modules")
 
@@ -75,8 +84,7 @@ class MindSpeedFsdp2(NotPinned):
         if len(documents) != 1 or not isinstance(documents[0].root, YamlMapping) or not _is_fsdp2(documents[0].root):
             return ()
         source = f"default of {TITLE}"
-        after = ("training.output_dir", "training.save_steps", "training.max_steps")
-        settings = NestedSettings(file.yaml, documents[0].root, SAFE_LOAD, DEFAULTS, source, after)
+        settings = NestedSettings(file.yaml, documents[0].root, SAFE_LOAD, DEFAULTS, source, _AFTER)
         return (read_run(settings),)
 
 
@@ -93,18 +101,58 @@ def _is_fsdp2(root: YamlMapping) -> bool:
     return named and of_fsdp2 and (stage is None or (isinstance(stage.value, Scalar) and stage.value.text in ("pt", "sft")))
 
 
+# What may be given behind the YAML, as far as checkpoints go.
+FLAGS = (
+    *(Flag(f"training.{name}", (f"--training.{name}",), "int") for name in ("save_steps", "save_epochs", "save_total_limit")),
+    Flag("training.max_steps", ("--training.max_steps",), "int"),
+    Flag("training.num_train_epochs", ("--training.num_train_epochs",), "float"),
+    *(Flag(f"training.{name}", (f"--training.{name}",), "bool") for name in ("save_only_model", "save_async")),
+    *(Flag(f"training.{name}", (f"--training.{name}",)) for name in ("output_dir", "resume_from_checkpoint", "stage")),
+    Flag("model.model_name_or_path", ("--model.model_name_or_path",)),
+)
+
+
+def read_launch(
+    argv: Sequence[Argument], place: Span, editor: CommandEditor | None = None, directories: Sequence[str] = ()
+) -> Run | None:
+    """The run that a command launches with ``train_fsdp2.py``, its arguments over the YAML it names; None for any other.
+
+    ``place`` is the command as a whole; a relative YAML is looked for in ``directories``.
+    """
+    launch = program(argv)
+    if launch is None or launch.script != "train_fsdp2.py":
+        return None
+    given = FlagSettings(launch.arguments, FLAGS, f"default of {TITLE}", place, editor)
+    name = next((text for argument in launch.arguments[:1] if (text := known_text(argument))), "")
+    file = _file(name, directories)
+    settings: Settings = OverFile(given, file) if file is not None else given
+    return _Reader(settings, complete=file is not None or not name.endswith((".yaml", ".yml"))).run()
+
+
+def _file(name: str, directories: Sequence[str]) -> NestedSettings | None:
+    for directory in directories if name.endswith((".yaml", ".yml")) else ():
+        path = Path(directory, name)
+        try:
+            yaml = parse(decode(str(path), path.read_bytes()))
+        except (OSError, ValueError, SourceError):
+            continue
+        root = yaml.documents[0].root if yaml.documents else None
+        if isinstance(root, YamlMapping):
+            return NestedSettings(yaml, root, SAFE_LOAD, DEFAULTS, f"default of {TITLE}", _AFTER)
+    return None
+
+
 def read_run(settings: Settings) -> Run:
-    """The run that these settings describe. Where the YAML names no ``output_dir``, the command line goes on from it."""
-    return _Reader(settings).run()
+    """The run that a YAML describes. Where it names no ``output_dir``, which has no default, the command line completes it."""
+    return _Reader(settings, complete="training.output_dir" in settings).run()
 
 
 class _Reader:
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, *, complete: bool) -> None:
         self.settings = settings
         self.directory = settings.setting("training.output_dir")
         self.resume = settings.setting("training.resume_from_checkpoint")
-        # output_dir has no default: without it the launch adds arguments, which may be any
-        self.complete = "training.output_dir" in settings
+        self.complete = complete
 
     def run(self) -> Run:
         length, length_setting = self._length()

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ckptlint.frameworks.flags import CommandEditor, Program, known_text, program
 from ckptlint.frameworks.framework import NotPinned, release_of
@@ -46,10 +47,12 @@ from ckptlint.run import (
     shown,
 )
 from ckptlint.source.file import SourceFile
-from ckptlint.source.shell.values import Argument, Known
 from ckptlint.source.text import SourceError, Span, decode
 from ckptlint.source.yaml import OMEGACONF, Mapping, Scalar, YamlSource, parse
 from ckptlint.source.yaml import Sequence as YamlSequence
+
+if TYPE_CHECKING:
+    from ckptlint.source.shell.values import Argument
 
 NAME = "verl"
 TITLE = "verl"
@@ -265,6 +268,8 @@ def _known_folder(argument: Argument) -> str:
     text = known_text(argument)
     if text is not None:
         return text
+    from ckptlint.source.shell.values import Known
+
     last = argument.pieces[-1]
     return last.text.lstrip("/") if isinstance(last, Known) else ""
 
