@@ -61,5 +61,5 @@ class RngNotSaved(Rule):
 
 
 def _said_elsewhere(missing: Missing, write: Write) -> bool:
-    """Without the optimizer the random numbers are the least of it."""
-    return any(other.state is State.OPTIMIZER for other in write.missing if other is not missing)
+    """Whether the same setting leaves out the optimizer, too: then the random numbers are the least of it."""
+    return any(other.state is State.OPTIMIZER for other in write.missing if other.setting.name == missing.setting.name)

@@ -284,7 +284,7 @@ class _Reader:
 
     def _by_strategy(self, strategy: Setting) -> Interval:
         by_steps = ((strategy, "steps"), *trainer.by_usual_interval(self.steps, self._length()[0]))
-        if strategy.value == "no":
+        if strategy.value in ("no", False):
             return Interval(NEVER, False, strategy, repair=by_steps)
         if strategy.value in ("epoch", "", None):
             repair = by_steps if strategy.written else ((self.per_epoch, _OFTEN),)

@@ -408,7 +408,7 @@ class _Arguments:
         stops = f"and {self.title} stops"
         if key.choices:
             options = ", ".join(key.choices)
-            if value == "False" and "no" in key.choices:
+            if value is False and "no" in key.choices:
                 return Refusal(setting, f"the bare word is the YAML boolean false, {stops}", 'write "no" in quotes', "no")
             return Refusal(setting, f"it is none of {options}, {stops} with a ValueError", f"write one of {options}")
         wanted = {FLAG: "truth value", WHOLE: "whole number", NUMBER: "number"}.get(key.kinds, "text")
@@ -487,7 +487,7 @@ class _Reader(_Arguments):
             length=length,
             length_setting=length_setting,
             writes=(Write(directory, interval, trainer.retention(self.settings), missing),),
-            reads=(self._read(flash=flash),),
+            reads=tuple(self._reads(flash=flash)),
             warm_starts=warm_starts,
             switches=tuple(self._switches()),
             misfits=tuple(self._misfits()),
@@ -501,6 +501,11 @@ class _Reader(_Arguments):
         model = self.settings.value("model_type")
         return model if isinstance(model, str) else "<model type>"
 
+    def _reads(self, *, flash: bool) -> Iterator[Read]:
+        yield self._read(flash=flash)
+        if self.only_model.value is True and self._names_a_checkpoint():
+            yield Read(Choice.NOTHING, self.only_model, why=f"`{self.only_model}` takes nothing but weights up")
+
     def _read(self, *, flash: bool) -> Read:
         value = self.resume.value
         if not self.resume.written or value in ("", None, "None"):
@@ -509,11 +514,17 @@ class _Reader(_Arguments):
             advice = "run `ckptlint resume` before each launch to write the newest complete checkpoint there"
             return Read(Choice.NOTHING, self.resume, advice=advice)
         path = self.resume.path or (PathExpr.of_text(value, expanded=False) if isinstance(value, str) else None)
-        if path is None or self._misfit() is not None or any(not part.expanded for part in path.of(Variable)):
+        if path is None or not self._names_a_checkpoint():
             return Read(Choice.UNKNOWN, self.resume, path, why=f"`{self.resume}` names no checkpoint")
-        if self.only_model.value is True:
-            return Read(Choice.NOTHING, self.only_model, why=f"`{self.only_model}` takes nothing but weights up")
         return Read(Choice.FIXED, self.resume, path, raises_when_missing=True)
+
+    def _names_a_checkpoint(self) -> bool:
+        value = self.resume.value
+        if self.resume.path is not None:
+            return True
+        if not isinstance(value, str) or value in ("", "None", "False") or self._misfit() is not None:
+            return False
+        return not any(not part.expanded for part in PathExpr.of_text(value, expanded=False).of(Variable))
 
     def _warm_starts(self) -> Iterator[WarmStart]:
         """``resume_only_model`` with a checkpoint of this run's own directory. Weights of another are an ordinary start."""
@@ -617,7 +628,7 @@ class _MegatronReader(_Arguments):
             length=length,
             length_setting=length_setting,
             writes=(write,),
-            reads=(self._read(),),
+            reads=tuple(self._reads()),
             switches=tuple(self._switches()),
             refusals=tuple(self._refusals()),
             strange_keys=tuple(self.strange_keys()),
@@ -660,12 +671,16 @@ class _MegatronReader(_Arguments):
                 # megatron_args.py: a tuner_type of lora_llm wants no_save_optim
                 yield Missing(state, setting, safe_value=None if self.settings.value("tuner_type") == "lora_llm" else False)
 
+    def _reads(self) -> Iterator[Read]:
+        yield self._read()
+        if self.load.value and self.finetune.value is True and self._is_own():  # where it goes back to, all the same
+            path = self.load.path or PathExpr.of_text(str(self.load.value), expanded=False)
+            yield Read(Choice.FIXED, self.load, path, raises_when_missing=True)
+
     def _read(self) -> Read:
+        own = f"{self.output.value}/{_VERSION_PART}/checkpoint-N"
+        advice = f"start again with `{self.load.spelled(own)}` and `{self.finetune.spelled(False)}`"
         if not self.load.value:
-            advice = (
-                f"start again with `{self.load.spelled(f'{self.output.value}/{_VERSION_PART}/checkpoint-N')}` and "
-                f"`{self.finetune.spelled(False)}`"
-            )
             return Read(Choice.NOTHING, self.load, advice=advice)
         path = self.load.path or (
             PathExpr.of_text(self.load.value, expanded=False) if isinstance(self.load.value, str) else None
@@ -675,7 +690,7 @@ class _MegatronReader(_Arguments):
         if self.finetune.value is True and self._is_own():
             return Read(Choice.NOTHING, self.finetune, why=f"`{self.finetune}` begins at iteration 0")
         if self.finetune.value is True:
-            return Read(Choice.NOTHING, self.load, why=f"`{self.load}` is a model to begin with")
+            return Read(Choice.NOTHING, self.load, why=f"`{self.load}` is a model to begin with", advice=advice)
         return Read(Choice.FIXED, self.load, path, raises_when_missing=True)
 
     def _is_own(self) -> bool:

@@ -88,9 +88,9 @@ _FALSE = frozenset({"no", "false", "f", "n", "0"})
 def parsed(key: Key, value: object) -> object:
     """What argparse makes of a value: cli/main.py turns each into a string, HfArgumentParser that into the field's type.
 
-    The value itself where it is refused, and for lists and mappings.
+    The value itself where it is refused (false for `no`, too), and for lists and mappings.
     """
-    if isinstance(value, (list, dict)):
+    if isinstance(value, (list, dict)) or (value is False and "no" in key.choices):
         return value
     text = str(value)
     if key.kinds == FLAG:

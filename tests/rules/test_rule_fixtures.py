@@ -4,7 +4,7 @@ The form of a page, ``fixtures/rules/<rule name>.md``:
 
 - A heading ``## …`` for each case, and below it a sentence that says why the case is reported, or why it must not be.
 - Fenced blocks with ``title=PATH``: the files of the case. They lie together in an empty repository (so a ``ckptlint.toml`` or
-  a ``requirements.txt`` counts), and every YAML file among them is checked.
+  a ``requirements.txt`` counts), and every YAML and JSON file among them is checked.
 - ``# ← CKP202`` at the end of each line that must be reported, ``# ← CKP202 info`` where the severity is not the rule's own,
   ``# ← CKP202, CKP104`` for two. Nothing else may be reported, by any rule; a case without a mark is one that must stay silent.
   The mark and the blanks before it are taken out before the file is read.
@@ -46,7 +46,7 @@ def _linter() -> Linter:
 
 
 def _check(linter: Linter, case: Case) -> Result:
-    result = linter.check_paths(path for path in case.files if path.endswith((".yaml", ".yml")))
+    result = linter.check_paths(path for path in case.files if path.endswith((".yaml", ".yml", ".json")))
     assert not result.troubles
     return result
 
