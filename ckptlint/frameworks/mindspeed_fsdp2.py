@@ -237,6 +237,8 @@ class _Reader:
 
     def _misfits(self) -> Iterator[Misfit]:
         value, root = self.resume.value, self.directory.value
+        if isinstance(value, int) and not isinstance(value, bool):
+            value = str(value)  # the YAML becomes arguments, which are text
         if not isinstance(value, str) or any(PathExpr.of_text(value, expanded=True).of(Variable)):
             return
         instead = "name one checkpoint, `…/checkpoints/global_step_N`"
