@@ -199,9 +199,7 @@ def test_a_branch_on_the_environment_gives_both_runs() -> None:
     from ckptlint.source.text import SourceText
 
     choice = 'if [ "$X" = 1 ]; then A="--finetune"; else A=""; fi'
-    script = f"{choice}
-torchrun pretrain_gpt.py {MODEL} --load r --save r --save-interval 5 $A
-"
+    script = f"{choice}\ntorchrun pretrain_gpt.py {MODEL} --load r --save r --save-interval 5 $A\n"
     runs = [read_launch(command.argv, command.span, None) for command in read(SourceText("x.sh", script)).commands]
     choices = {run.reads[0].choice for run in runs if run is not None}
     assert choices == {Choice.NEWEST, Choice.NOTHING}
@@ -221,8 +219,6 @@ def test_options_that_look_like_others_are_in_no_table() -> None:
     assert not options & LOOK_ALIKES
     names = [flag.name for flag in (*CHECKPOINT_FLAGS, *MINDSPEED_LLM_FLAGS)]
     assert len(names) == len(set(names))
-        MINDSPEED_LLM_FLAGS
-    )
 
 
 def test_arguments_come_with_the_releases() -> None:
