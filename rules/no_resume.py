@@ -50,7 +50,8 @@ class NoResume(Rule):
     def check(self, run: Run) -> Iterator[Finding]:
         if all(write.interval.every is NEVER for write in run.writes):
             return
-        switched = {said.setting.name for said in (*run.switches, *run.warm_starts)}  # reported there, with what to do
+        settings = [switch.setting for switch in run.switches] + [start.setting for start in run.warm_starts]
+        switched = {setting.name for setting in settings}  # reported there, with what to do
         for read in run.reads:
             if read.choice is not Choice.NOTHING or read.setting.name in switched or run.obstacles:
                 continue

@@ -224,7 +224,7 @@ async def test_broken_yaml_of_no_framework_is_left_to_others(vscode: Editor, uri
 
 async def test_other_languages_are_ignored(vscode: Editor, tmp_path: Path) -> None:
     assert await vscode.open((tmp_path / "notes.md").as_uri(), RUN, "markdown") is None
-    assert await vscode.open((tmp_path / "data.json").as_uri(), "{}", "json") is None
+    assert await vscode.open((tmp_path / "data.csv").as_uri(), "a,b", "csv") is None
 
 
 async def test_yaml_under_another_suffix_is_checked_where_the_editor_calls_it_yaml(vscode: Editor, tmp_path: Path) -> None:
