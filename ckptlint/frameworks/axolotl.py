@@ -8,6 +8,7 @@ Sources: axolotl at 067b021c (0.18.0), its tags from 0.4.0 on and the wheels 0.1
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 
 from ckptlint.checkpoints.checkpoint import Checkpoint, Layout
@@ -24,7 +25,7 @@ from ckptlint.frameworks.framework import Framework, Pin, PinRequest, SaveRoot, 
 from ckptlint.frameworks.settings import Settings
 from ckptlint.frameworks.spelling import keys_of_another_release, strange_keys
 from ckptlint.frameworks.trainer_keys import Key
-from ckptlint.frameworks.yaml_settings import YamlSettings
+from ckptlint.frameworks.yaml_settings import YamlSettings, documents_of
 from ckptlint.run import (
     NEVER,
     Amount,
@@ -55,7 +56,7 @@ from ckptlint.source.yaml import Mapping as YamlMapping
 
 TITLE = "axolotl"
 
-# Keys that hardly anything but axolotl has; a configuration of it has most of them.
+# A file with a base model, a micro_batch_size and some more of these is a configuration of axolotl.
 _OWN_KEYS = frozenset(
     {
         "auto_resume_from_checkpoints",
@@ -63,6 +64,7 @@ _OWN_KEYS = frozenset(
         "datasets",
         "eval_sample_packing",
         "evals_per_epoch",
+        "learning_rate",
         "load_in_4bit",
         "load_in_8bit",
         "lora_model_dir",
@@ -81,6 +83,7 @@ _OWN_KEYS = frozenset(
     }
 )
 _ENOUGH = 4
+_MARKS = tuple(re.compile(rb"^%b:" % key, re.M) for key in (b"base_model", b"micro_batch_size", b"learning_rate"))
 
 # Words that people write for "the newest one"; the Trainer takes each for a folder's name.
 _WORDS = ("auto", "latest", "last", "True", "true", "None", "none", "newest", "")
@@ -115,7 +118,7 @@ class Axolotl(Framework):
         return b"base_model" in data and (b"micro_batch_size" in data or b"auto_resume_from_checkpoints" in data)
 
     def read(self, file: SourceFile) -> tuple[Run, ...]:
-        documents = file.yaml.documents
+        documents = documents_of(file, _MARKS)
         if not documents or not isinstance(documents[0].root, YamlMapping) or not _is_training(documents[0].root):
             return ()
         if len(documents) > 1:
@@ -160,8 +163,11 @@ def _is_training(root: YamlMapping) -> bool:
         return False
     if root.get("auto_resume_from_checkpoints") is not None:
         return True
-    learning_rate, size = root.get("learning_rate"), root.get("micro_batch_size")
-    if not all(entry is not None and isinstance(entry.value, Scalar) for entry in (learning_rate, size)):
+    for name in ("learning_rate", "micro_batch_size"):
+        entry = root.get(name)
+        if entry is not None and not isinstance(entry.value, Scalar):
+            return False
+    if root.get("micro_batch_size") is None:
         return False
     data = root.get("datasets")
     if data is not None and not isinstance(data.value, Sequence):
