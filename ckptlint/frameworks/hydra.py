@@ -134,7 +134,9 @@ class _ValueReader:
             value = self.function()
         else:
             return self.primitive(closing)
-        self.blanks()
+        behind = self.text[self.at :].lstrip(" \t")
+        if behind.startswith((",", closing) if closing else ","):
+            self.blanks()
         return value
 
     def quoted(self, quote: str) -> str:
@@ -203,14 +205,22 @@ class _ValueReader:
                 break
             else:
                 self.at += 1
-        text = self.text[start : self.at].strip(" \t")
-        if text.endswith("\\") and self.text[start : self.at].endswith("\\ "):
-            text += " "
+        text = _trimmed(self.text[start : self.at])
         if not text:
             raise OverrideError(
                 f"`{self.peek()}` cannot stand in a value without quotes" if self.peek() else "a value is missing"
             )
         return primitive(text)
+
+
+def _trimmed(text: str) -> str:
+    """Without the blanks at the end, unless they belong to a colon (``WS? ':' WS?`` is one token) or one is escaped."""
+    bare = text.rstrip(" \t")
+    before = bare.rstrip(":")
+    if bare != before and (len(bare) - len(before) > 1 or (len(before) - len(before.rstrip("\\"))) % 2 == 0):
+        return text
+    odd = (len(bare) - len(bare.rstrip("\\"))) % 2 == 1
+    return text[: len(bare) + 1] if odd and len(text) > len(bare) else bare
 
 
 def primitive(text: str) -> object:

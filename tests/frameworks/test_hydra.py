@@ -41,6 +41,7 @@ a=a\=b | a='it\'s' | a='x\\' | a=x:y | a={a:b:c} | a=hdfs://x/y | a@b.c=d | a/b=
 a=[1, 'a b', "c"] | a=#x | a=x;y | a=x&y | a=<p> | a=é | a=a!b | a=a^b | a=a\ b | a=x\ | a=a*b?c%e | a=[a b, c] | a=[a=b]
 a={'q r': 1} | a={a: } | a=[a,] | a=(x) | a=\(x\) | a=1 2 | a=${a}${b} c | a=${a | 1a=2 | a-b=2 | a.b-c=3 | a =1 | a | a.b.=1
 a..b=1 | $x=1 | a="a\"b" | a=$X | a=a$b | a='a'b | a='a' 'b' | a=1e-5x | a=0x10 | a=1__0 | a=True1 | a=[[1,2],[3]] | a={a:{b:c}}
+a=: | a=a: b  | a='q'  | a=[1]  | a=[ 'q' ] | a={x: a: ,y:1}
 """.replace("\n", " | ")
 
 
