@@ -34,12 +34,17 @@ class CannotPlan(Exception):
 
 @dataclass(frozen=True)
 class Skipped:
-    """A checkpoint newer than the chosen one (or, where none was chosen, any), and why it was not taken."""
+    """A checkpoint newer than the chosen one (or, where none was chosen, any), and why it was not taken; the main reason first."""
 
     path: str
     step: int | None
     verdict: Verdict
-    reason: str
+    reasons: tuple[str, ...]
+
+    @property
+    def reason(self) -> str:
+        """All of them in one line."""
+        return "; ".join(self.reasons)
 
 
 @dataclass(frozen=True)
@@ -244,8 +249,8 @@ def _skipped(search: _Search, framework: Framework, run: Run, environment: Mappi
             if checkpoint is search.chosen:
                 return
             unfit = framework.unfit(run, checkpoint, environment) if checkpoint.complete else ""
-            reason = unfit or "; ".join(checkpoint.reasons) or checkpoint.verdict.value
-            yield Skipped(searched.root.checkpoint(checkpoint.path), checkpoint.step, checkpoint.verdict, reason)
+            reasons = (unfit,) if unfit else checkpoint.reasons or (checkpoint.verdict.value,)
+            yield Skipped(searched.root.checkpoint(checkpoint.path), checkpoint.step, checkpoint.verdict, reasons)
 
 
 def _notices(search: _Search, pin: Pin) -> Iterator[Notice]:

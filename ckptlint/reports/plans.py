@@ -55,8 +55,10 @@ def _without_choice(plan: Plan, colours: Colours) -> str:
 
 def _why_skipped(skipped: Skipped) -> str:
     """A whole one was skipped for what this launch is; that says it all."""
-    complete = skipped.verdict is Verdict.COMPLETE
-    return skipped.reason if complete else f"{skipped.verdict.value}; {skipped.reason}"
+    if skipped.verdict is Verdict.COMPLETE:
+        return skipped.reason
+    more = len(skipped.reasons) - 1
+    return f"{skipped.verdict.value}; {skipped.reasons[0]}" + (f" (and {more} more)" if more else "")
 
 
 def _change(change: Change, colours: Colours) -> Iterator[str]:
