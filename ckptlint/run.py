@@ -211,7 +211,7 @@ _PARTS = re.compile(
     |\$(?P<bare>[A-Za-z_]\w*)
     |(?P<computed>\$\{[^}]*\}|\$\([^)]*\)|`[^`]*`)
     |(?P<placeholder><[^<>/]*[A-Za-z][^<>/]*>|\{\{[^{}]*\}\}|/?\bpath/to\b(?:/[\w.-]+)*|/?\bpath[_-]to[_-][\w.-]+
-        |\b(?:YOUR|your)[_-][\w.-]+|\bYOUR\b|/x{3,}(?=/|$)|^x{3,}(?=/|$))""",
+        |^(?:YOUR|Your|your)\ [\w\ .:/-]+$|\b(?:YOUR|your)[_-][\w.-]+|\bYOUR\b|/x{3,}(?=/|$)|^x{3,}(?=/|$))""",
     re.X,
 )
 

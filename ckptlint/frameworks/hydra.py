@@ -237,6 +237,8 @@ def primitive(text: str) -> object:
 
 
 def _interpolation_end(text: str, at: int) -> int:
+    if text.startswith("${}", at):
+        raise OverrideError("`${}` names nothing")
     depth = 0
     for place in range(at, len(text)):
         depth += {"{": 1, "}": -1}.get(text[place], 0)
