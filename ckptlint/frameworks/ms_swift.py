@@ -71,7 +71,9 @@ from ckptlint.source.yaml import Mapping as YamlMapping
 TITLE = "ms-swift"
 MEGATRON_TITLE = "Megatron-SWIFT"
 
-# A file with a model, a data set, two of these and one of _TRAINING is a configuration of ms-swift that trains.
+# A file with a model, a data set, one of these (or two of _OWN_KEYS) and one of _TRAINING is a configuration of ms-swift that
+# trains.
+_STRONG_KEYS = frozenset({"mcore_adapter", "mcore_model", "rlhf_type", "train_type", "tuner_type"})
 _OWN_KEYS = frozenset(
     {
         "ENV",
@@ -138,6 +140,7 @@ _FOREIGN = frozenset(
         "sampler_engine",
         "sampler_type",
         "stage",
+        "swift_version",  # args.json, which a run writes into its directory
     }
 )
 
@@ -177,7 +180,7 @@ class MsSwift(Framework):
     suffixes = (".yaml", ".yml", ".json")
 
     def mentions(self, data: bytes) -> bool:
-        return b"dataset" in data and b"model" in data and _counts(data) >= 2
+        return _mentions(data)
 
     def read(self, file: SourceFile) -> tuple[Run, ...]:
         root = _root(file)
@@ -187,9 +190,9 @@ class MsSwift(Framework):
         return (read_run(_settings(file, root, release, TITLE), release),)
 
     def layout(self, run: Run) -> Layout:
-        from ckptlint.checkpoints.ms_swift import MsSwiftLayout
+        from ckptlint.frameworks.ms_swift_pin import RunLayout
 
-        return MsSwiftLayout(run.model)
+        return RunLayout(run.model)
 
     def roots(self, run: Run, environment: Mapping[str, str], save_dir: str | None) -> tuple[SaveRoot, ...]:
         from ckptlint.frameworks.trainer_pin import roots
@@ -215,7 +218,7 @@ class MegatronSwift(NotPinned):
     suffixes = (".yaml", ".yml", ".json")
 
     def mentions(self, data: bytes) -> bool:
-        return b"dataset" in data and b"model" in data and _counts(data) >= 2
+        return _mentions(data)
 
     def read(self, file: SourceFile) -> tuple[Run, ...]:
         root = _root(file)
@@ -228,8 +231,10 @@ class MegatronSwift(NotPinned):
 # ------------------------------------------------------------------------------------------------ recognising
 
 
-def _counts(data: bytes) -> int:
-    return sum(key.encode() in data for key in _OWN_KEYS)
+def _mentions(data: bytes) -> bool:
+    if b"dataset" not in data or b"model" not in data:
+        return False
+    return any(key.encode() in data for key in _STRONG_KEYS) or sum(key.encode() in data for key in _OWN_KEYS) >= 2
 
 
 def _root(file: SourceFile) -> YamlMapping | None:
@@ -269,7 +274,8 @@ def _is_training(root: YamlMapping) -> bool:
     if model is None or not isinstance(model.value, Scalar) or names & _FOREIGN:
         return False
     data = "dataset" in names or "cached_dataset" in names
-    return data and len(names & _OWN_KEYS) >= 2 and bool(names & _TRAINING)
+    own = bool(names & _STRONG_KEYS) or len(names & _OWN_KEYS) >= 2
+    return data and own and bool(names & _TRAINING)
 
 
 def _is_megatron(root: YamlMapping) -> bool:
