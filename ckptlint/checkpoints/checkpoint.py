@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import ClassVar
@@ -40,6 +40,8 @@ class Checkpoint:
     complete, or what to know about it where it is. ``bytes`` counts all its files; ``modified`` is the newest of their times.
     ``backend`` says who wrote the optimizer ("plain", "DeepSpeed ZeRO-2", "FSDP sharded"); ``same_world_size``: it can only be
     taken up by as many processes as wrote it; ``adapter``: the weights are an adapter's (None: they are not there to tell).
+    ``parallel`` is the model's partition where the checkpoint tells ("tensor": 2, "pipeline": 4); ``superseded``: it is an
+    earlier run's (or attempt's), left in a directory that a later one has written into since, so a restart does not take it.
     """
 
     path: str
@@ -54,10 +56,13 @@ class Checkpoint:
     backend: str = "plain"
     same_world_size: bool = False
     adapter: bool | None = None
+    parallel: Mapping[str, int] = field(default_factory=dict)
+    superseded: bool = False
 
     @property
     def complete(self) -> bool:
-        return self.verdict is Verdict.COMPLETE
+        """Whether a restart can take it."""
+        return self.verdict is Verdict.COMPLETE and not self.superseded
 
 
 @dataclass(frozen=True)
@@ -92,6 +97,10 @@ class Layout(ABC):
     def same_run(self, listing: Listing, one: Checkpoint, other: Checkpoint) -> bool | None:
         """Whether two checkpoints surely belong (True) or surely do not belong (False) to one course of training."""
         return None
+
+    def notices(self, listing: Listing, checkpoints: tuple[Checkpoint, ...]) -> Iterator[Notice]:
+        """What this layout's own marks on disk (a tracker, leftovers) say about these checkpoints; most have nothing to say."""
+        yield from ()
 
 
 def newest_complete(checkpoints: Iterable[Checkpoint]) -> Checkpoint | None:

@@ -7,7 +7,7 @@ older releases left out before ``optim_states``. What is missing raises at the s
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from ckptlint.checkpoints import integrity
 from ckptlint.checkpoints.folder import Folder, Part
@@ -15,7 +15,10 @@ from ckptlint.run import State
 
 _ZERO_OPTIMIZER = re.compile(r"(?:bf16_|fp16_)?zero_pp_rank_(\d+)_mp_rank_(\d+)_?optim_states\.pt")
 _ZERO_MODEL = re.compile(r"zero_pp_rank_(\d+)_mp_rank_(\d+)_model_states\.pt")
+_EXPERT = re.compile(r"layer_(\d+)_expert_(\d+)_mp_rank_\d+_model_states\.pt")
+_EXPERT_OPTIMIZER = re.compile(r"expp_rank_\d+_mp_rank_\d+_optim_states\.pt")
 _MODEL = re.compile(r"mp_rank_(\d+)_model_states\.pt")
+_STATES = re.compile(r"(?:(?:bf16_|fp16_)?zero_pp_rank_|mp_rank_|layer_|expp_rank_)[\w-]*(?:model|optim)_states\.pt")
 _MANY = 1_000_000  # no world is larger; a number above it in a file name is nonsense
 
 
@@ -48,29 +51,68 @@ def _trailing_number(name: str) -> int:
 def stage(folder: Folder) -> str:
     """What a message calls the backend."""
     named, _ = tag(folder)
-    names = folder.inside(named) if named else ()
+    return stage_of(folder.inside(named) if named else ())
+
+
+def is_states(name: str) -> bool:
+    """Whether a file is one of a tag's."""
+    return _STATES.fullmatch(name) is not None
+
+
+def stage_of(names: Iterable[str]) -> str:
+    """The same by the names of a tag's files."""
+    names = tuple(names)
     if any(_ZERO_MODEL.fullmatch(name) for name in names):
         return "DeepSpeed ZeRO-3"
     return "DeepSpeed ZeRO-1/2" if any(_ZERO_OPTIMIZER.fullmatch(name) for name in names) else "DeepSpeed"
 
 
-def states(folder: Folder, tag: str) -> Part:
-    """The files of one tag: model states (one a model-parallel rank; ZeRO-3: a rank) and an optimizer state of each rank."""
+def states(folder: Folder, tag: str, before: Iterable[str] = ()) -> Part:
+    """The files of one tag: model states (one a model-parallel rank; ZeRO-3: a rank) and an optimizer state of each rank.
+
+    ``tag``: the sub-folder, "" for the folder itself. ``before``: the file names of an earlier tag of the same run; what the
+    names themselves do not tell (layers of a pipeline, experts) must be there again where as many ranks wrote.
+    """
     names = folder.inside(tag)
     optimizers, models = _ranks(names, _ZERO_OPTIMIZER), _ranks(names, _ZERO_MODEL)
     whole = [name for name in names if _MODEL.fullmatch(name)]
     says = told(folder, tag)
-    broken = list(folder.faults(f"{tag}/{name}" for name in names if name.endswith("_states.pt")))
+    label = f"{tag}/" if tag else ""
+    where = tag or "it"
+    broken = list(folder.faults(f"{label}{name}" for name in names if name.endswith("_states.pt")))
     if not models and not whole and not any(name.startswith("layer_") for name in names):
-        broken.append(f"{tag} holds no model states")
-    if not optimizers and (models or (whole and says.get("optimizer", integrity.SOMETHING) is None)):
-        broken.append(f"{tag} holds no optimizer states")
+        broken.append(f"{where} holds no model states")
+    experts = any(map(_EXPERT_OPTIMIZER.fullmatch, names))
+    if not optimizers and not experts and (models or (whole and says.get("optimizer", integrity.SOMETHING) is None)):
+        broken.append(f"{where} holds no optimizer states")
     world = _world(optimizers, models, says)
-    broken += _gaps(tag, optimizers, "optim_states", world) + _gaps(tag, models, "model_states", world)
+    broken += _gaps(label, optimizers, "optim_states", world) + _gaps(label, models, "model_states", world)
+    broken += _lost_names(label, names, whole, says)
     processes = world * max(len(optimizers), 1) or None
+    before = tuple(before)
+    if _ranks(before, _ZERO_OPTIMIZER) == optimizers and not broken:
+        lost = sorted(name for name in set(before) - set(names) if name.endswith("_states.pt"))
+        broken += [f"{label}{name} is missing, which the tag before holds" for name in lost]
     if broken:
         return Part(broken=tuple(broken), world_size=processes, unfinished=True)
     return Part(state=frozenset({State.MODEL, State.OPTIMIZER}), world_size=processes)
+
+
+def _lost_names(label: str, names: tuple[str, ...], whole: list[str], says: Mapping[str, object]) -> list[str]:
+    """Model-parallel ranks and experts without a file, where others of their kind have one."""
+    ranks = {int(match[1]) for match in map(_MODEL.fullmatch, whole) if match}
+    said = says.get("mp_world_size")
+    count = said if isinstance(said, int) and 0 < said < _MANY else max(ranks, default=-1) + 1
+    faults = [f"{label}mp_rank_{rank:02}_model_states.pt is missing" for rank in range(count) if ranks and rank not in ranks]
+    experts: dict[str, set[int]] = {}
+    for match in filter(None, map(_EXPERT.fullmatch, names)):
+        if int(match[2]) < _MANY:
+            experts.setdefault(match[1], set()).add(int(match[2]))
+    count = max((max(have) + 1 for have in experts.values()), default=0)
+    for layer, have in experts.items():
+        lost = [expert for expert in range(count) if expert not in have]
+        faults += [f"{label}layer_{layer}_expert_{expert}_…_model_states.pt is missing" for expert in lost[:1]]
+    return faults
 
 
 def _ranks(names: tuple[str, ...], pattern: re.Pattern[str]) -> dict[int, set[int]]:
@@ -91,12 +133,12 @@ def _world(optimizers: Mapping[int, set[int]], models: Mapping[int, set[int]], s
     return max(seen, said) if isinstance(said, int) and said < _MANY else seen
 
 
-def _gaps(tag: str, ranks: Mapping[int, set[int]], kind: str, world: int) -> list[str]:
+def _gaps(label: str, ranks: Mapping[int, set[int]], kind: str, world: int) -> list[str]:
     faults = []
     for parallel, have in sorted(ranks.items()):
         lost = [rank for rank in range(world) if rank not in have]
         if lost:
-            name = f"{tag}/…zero_pp_rank_{lost[0]}_mp_rank_{parallel:02}_{kind}.pt"
+            name = f"{label}…zero_pp_rank_{lost[0]}_mp_rank_{parallel:02}_{kind}.pt"
             faults.append(f"{name} is missing" + (f", as those of {len(lost) - 1} more ranks" if len(lost) > 1 else ""))
     return faults
 
@@ -107,9 +149,9 @@ def told(folder: Folder, tag: str) -> Mapping[str, object]:
     name = next((name for name in names if _MODEL.fullmatch(name) or _ZERO_MODEL.fullmatch(name)), None)
     if name is None:
         return {}
-    path = f"{tag}/{name}"
+    path = f"{tag}/{name}" if tag else name
     try:
         pickle = integrity.pickle_of(folder.listing, folder.at(path), folder.tree[path].size)
     except OSError:
         return {}
-    return integrity.values(pickle, ("dp_world_size", "lr_scheduler", "optimizer"))
+    return integrity.values(pickle, ("dp_world_size", "mp_world_size", "lr_scheduler", "optimizer", "global_steps"))

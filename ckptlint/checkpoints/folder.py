@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
 from ckptlint.checkpoints import integrity
-from ckptlint.checkpoints.checkpoint import Progress, Verdict
+from ckptlint.checkpoints.checkpoint import Checkpoint, Progress, Verdict
 from ckptlint.checkpoints.listing import FileInfo, Listing, UnknownContent
 from ckptlint.run import State
 
 # A folder that lacks something and was written to less than this many seconds ago may still be being written.
 LIVE_SECONDS = 300.0
 
+# A file that is younger than the mark of completeness by more than this many seconds is of a later save.
+RESAVED_SECONDS = 120.0
+
 _FEW = 6
+_MANY = 24  # of more files than this the first ones are examined, and of the others head and tail
+_EXAMINED = 4
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,16 +60,47 @@ class Folder:
         """The files right below a sub-folder, by their bare names."""
         return tuple(self.listing.files(self.at(folder)))
 
-    def fault(self, name: str) -> str | None:
+    def fault(self, name: str, *, ends: bool = False) -> str | None:
         """What is wrong with a file, as a sentence; None: it is whole, or its content is not known."""
         info = self.tree.get(name)
         if info is None:
             return f"{name} is missing"
-        wrong = integrity.fault(self.listing, self.at(name), info, deep=self.deep)
+        wrong = integrity.fault(self.listing, self.at(name), info, deep=self.deep, ends=ends)
         return f"{name} {wrong}" if wrong else None
 
     def faults(self, names: Iterable[str]) -> tuple[str, ...]:
-        return tuple(fault for fault in map(self.fault, names) if fault)
+        """What is wrong with files that are alike: of many, all but the first are judged by head and tail."""
+        names = tuple(names)
+        many = len(names) > _MANY
+        found = (self.fault(name, ends=many and place >= _EXAMINED) for place, name in enumerate(names))
+        return tuple(fault for fault in found if fault)
+
+    def torch_fault(self, name: str) -> str | None:
+        """The same for a file that torch.save wrote, whatever its name."""
+        info = self.tree.get(name)
+        if info is None or info.size == 0:
+            return f"{name} is {'empty' if info else 'missing'}"
+        try:
+            integrity.torch_file(self.listing, self.at(name), info.size, deep=self.deep)
+        except integrity.Broken as broken:
+            return f"{name} {broken}"
+        except UnknownContent:
+            return None
+        except OSError as error:
+            return f"{name} {integrity.unreadable(error)}"
+        return None
+
+    def younger(self, mark: str, payload: Iterable[str]) -> str | None:
+        """A file that is younger than ``mark``, which is written after it, while others are not: a later save is half done.
+
+        A save into a folder that was there before leaves the old mark beside it until its end.
+        """
+        done = self.tree.get(mark)
+        times = [(self.tree[name].modified, name) for name in payload if name in self.tree]
+        if done is None or done.modified is None or any(modified is None for modified, _ in times):
+            return None
+        later = sorted(name for modified, name in times if (modified or 0.0) > done.modified + RESAVED_SECONDS)
+        return later[0] if later and len(later) < len(times) else None
 
     def text(self, name: str) -> str | None:
         """A small file's text, without surrounding blanks; None where the listing does not know it.
@@ -125,6 +161,61 @@ class Part:
     world_size: int | None = None
     unfinished: bool = False  # what is missing is what a save that is still going on would write next
     progress: Progress | None = None
+
+
+def resaved(name: str | None, mark: str, likewise: bool) -> Part:
+    """What follows where ``Folder.younger`` found a file.
+
+    ``likewise``: the folder before this one shows the same, or there is none. Copying changes times too, of all folders alike,
+    so that only one that stands out is called damaged.
+    """
+    if name is None:
+        return Part()
+    why = f"{name} is younger than {mark}, which is written after it: a later save into this folder was interrupted"
+    return Part(remarks=(f"{why}, or it was copied so",)) if likewise else Part(broken=(why,), unfinished=True)
+
+
+def examined(
+    folder: Folder,
+    step: int | None,
+    parts: Iterable[Part],
+    now: float | None,
+    *,
+    backend: str = "plain",
+    same_world_size: bool = False,
+    adapter: bool | None = None,
+    parallel: Mapping[str, int] | None = None,
+) -> Checkpoint:
+    """The checkpoint that a folder is, by what its parts tell."""
+    parts = tuple(parts)
+    modified = folder.modified
+    judged, reasons = verdict(parts, modified, now)
+    progress = next((part.progress for part in parts if part.progress is not None), Progress(step))
+    return Checkpoint(
+        folder.path,
+        step if step is not None else progress.step,
+        judged,
+        reasons,
+        next((part.world_size for part in parts if part.world_size is not None), None),
+        folder.bytes,
+        modified,
+        frozenset().union(*(part.state for part in parts)),
+        progress,
+        backend,
+        same_world_size,
+        adapter,
+        parallel or {},
+    )
+
+
+def missing_ranks(name: str, have: Iterable[int], world: int) -> tuple[str, ...]:
+    """A sentence on the files ``name`` (with ``{}`` for the rank) of which some are not there; () where all are."""
+    have = set(have)
+    lost = [rank for rank in range(min(world, 100_000)) if rank not in have]
+    if not lost:
+        return ()
+    more = f", as those of {len(lost) - 1} more ranks" if len(lost) > 1 else ""
+    return (f"{name.format(lost[0])} is missing{more}",)
 
 
 def verdict(parts: Iterable[Part], modified: float | None, now: float | None) -> tuple[Verdict, tuple[str, ...]]:

@@ -78,6 +78,10 @@ class HuggingFaceLayout(Layout):
         for path, step, finished in _places(listing):
             yield _examine(Folder(listing, path, deep), step, finished, now)
 
+    def examine(self, listing: Listing, path: str, step: int, deep: bool, now: float | None) -> Checkpoint:
+        """One folder ``checkpoint-N``, wherever it lies."""
+        return _examine(Folder(listing, path, deep), step, True, now)
+
     def same_run(self, listing: Listing, one: Checkpoint, other: Checkpoint) -> bool | None:
         """By the log in trainer_state.json: what the earlier checkpoint logged last stands in the later one's log."""
         earlier, later = sorted((one, other), key=lambda checkpoint: checkpoint.step or 0)
@@ -102,7 +106,9 @@ def _places(listing: Listing) -> Iterator[tuple[str, int | None, bool]]:
             found.append((int(match[1]), True, name))
         elif unfinished:
             found.append((int(unfinished[1]), False, name))
-    places = ((name, step, finished) for step, finished, name in sorted(found, reverse=True))
+    places = [(name, step, finished) for step, finished, name in sorted(found, reverse=True)]
+    if _all_foreign(listing, [name for name, _, _ in places]):
+        return
     mine = (place for place in places if not is_foreign(listing, place[0]))
     first = next(mine, None)
     if first is not None:
@@ -128,6 +134,23 @@ _FOREIGN_FILES = re.compile(
 )
 
 
+def holds_trainer_state(listing: Listing, path: str) -> bool:
+    """Whether a folder holds trainer_state.json."""
+    try:
+        return "trainer_state.json" in listing.files(path)
+    except Unreachable:
+        return False
+
+
+_ENOUGH = 32
+
+
+def _all_foreign(listing: Listing, names: list[str]) -> bool:
+    """Whether folders of these names are another layout's, those included that do not tell (an interrupted save)."""
+    newest = names[:_ENOUGH]
+    return any(is_foreign(listing, name) for name in newest) and not any(holds_trainer_state(listing, name) for name in newest)
+
+
 def is_foreign(listing: Listing, path: str) -> bool:
     """Whether a folder of this name belongs to another layout: Accelerate's save_state, Megatron, LLaMA-Factory v1, Orbax."""
     try:
@@ -148,17 +171,17 @@ def _judged(folder: Folder, step: int | None, finished: bool, now: float | None)
     progress = _progress(folder, step)
     written = progress.progress is not None and not progress.broken
     backend = _backend(folder)
-    weights = _weights(folder)
+    held = weights(folder)
     if backend.startswith("DeepSpeed"):
-        parts = [_not_needed(weights), *_deepspeed(folder, written)]
+        parts = [_not_needed(held), *_deepspeed(folder, written)]
     elif backend.startswith("FSDP"):
-        parts = [*_fsdp(folder, weights, backend), _scheduler(folder)]
+        parts = [*_fsdp(folder, held, backend), _scheduler(folder)]
     elif backend == "XLA FSDP":
-        parts = [*_xla(folder, weights), _scheduler(folder)]
+        parts = [*_xla(folder, held), _scheduler(folder)]
     elif backend == "SageMaker":
-        parts = [weights, _sagemaker(folder), _scheduler(folder)]
+        parts = [held, _sagemaker(folder), _scheduler(folder)]
     else:
-        parts = [weights, _optimizer(folder, "optimizer.pt"), _scheduler(folder)]
+        parts = [held, _optimizer(folder, "optimizer.pt"), _scheduler(folder)]
     parts = [_marks(folder, finished), *parts, progress, _random(folder), _scaler(folder), _config(folder), _value_head(folder)]
     parts += [_by_products(folder), _order(folder)]
     modified = folder.modified
@@ -239,7 +262,7 @@ _INDEXES = ("model.safetensors.index.json", "pytorch_model.bin.index.json")
 _ADAPTERS = ("adapter_model.safetensors", "adapter_model.bin")
 
 
-def _weights(folder: Folder) -> Part:
+def weights(folder: Folder) -> Part:
     """Full weights in one file, in shards with an index, or an adapter (also in sub-folders): what is there must be whole."""
     files = [name for name in (*_WHOLE, *_ADAPTERS) if name in folder.names]
     broken = list(folder.faults(files))

@@ -7,6 +7,7 @@ or what is wrong in words that follow the file's name ("is cut short: no ZIP dir
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -37,12 +38,18 @@ class Broken(Exception):
     """What is wrong with a file, in words that follow its name."""
 
 
-def fault(listing: Listing, path: str, info: FileInfo, *, deep: bool = False) -> str | None:
-    """What is wrong with one file, judged by what its name says it is; None: whole, or nothing can be said."""
+def fault(listing: Listing, path: str, info: FileInfo, *, deep: bool = False, ends: bool = False) -> str | None:
+    """What is wrong with one file, judged by what its name says it is; None: whole, or nothing can be said.
+
+    ``ends``: of a torch file only head and tail are read, some 150 bytes: enough for every cut and for a zero head or tail.
+    """
     if info.size == 0:
         return "is empty"
     try:
-        _examine(listing, path, info.size, deep)
+        if ends and not deep and _is_torch_name(path.rpartition("/")[2]):
+            torch_ends(listing, path, info.size)
+        else:
+            _examine(listing, path, info.size, deep)
     except Broken as broken:
         return str(broken)
     except UnknownContent:
@@ -63,8 +70,12 @@ def _examine(listing: Listing, path: str, size: int, deep: bool) -> None:
         safetensors_header(listing, path, size)
     elif name.endswith(".json"):
         json_object(listing, path)
-    elif ".pt" in name or name.endswith((".bin", ".pth")):
+    elif _is_torch_name(name):
         torch_file(listing, path, size, deep=deep)
+
+
+def _is_torch_name(name: str) -> bool:
+    return ".pt" in name or name.endswith((".bin", ".pth"))
 
 
 # ------------------------------------------------------------------------------------------------ JSON
@@ -182,20 +193,41 @@ def torch_file(listing: Listing, path: str, size: int, *, deep: bool = False) ->
     Raises:
         Broken, OSError.
     """
-    head = listing.read(path, 0, 16)
-    if head.startswith(OLD_TORCH_MAGIC):
+    if _torch_head(listing, path):
         return ()
-    if OLD_TORCH_MAGIC.startswith(head) and len(head) < len(OLD_TORCH_MAGIC):
-        raise Broken("is cut short: no ZIP directory")
-    if not head.startswith(b"PK\x03\x04"[: len(head)]):
-        zeros = not head.strip(b"\0")
-        raise Broken("is not a torch file: it begins with zero bytes" if zeros else "is not a file that torch.save wrote")
     members = _zip_directory(listing, path, size)
     if not any(member.name.endswith("/data.pkl") for member in members):
         raise Broken("is damaged: it holds no data.pkl")
     for member in members if deep else (members[-1],):
         _check_member(listing, path, member, deep)
     return members
+
+
+def torch_ends(listing: Listing, path: str, size: int) -> None:
+    """Judge a torch file by its first and last bytes: the ZIP directory must begin where its end says, and end with the file.
+
+    Raises:
+        Broken, OSError.
+    """
+    if _torch_head(listing, path):
+        return
+    tail = listing.read(path, max(0, size - 98), min(98, size))
+    _, start, _ = _directory_place(tail, size)
+    if listing.read(path, start, 4) != b"PK\x01\x02":
+        raise Broken("is damaged: its ZIP directory is not readable")
+
+
+def _torch_head(listing: Listing, path: str) -> bool:
+    """Whether a file begins as torch's old format, which holds no directory to check; raises Broken if it begins as neither."""
+    head = listing.read(path, 0, 16)
+    if head.startswith(OLD_TORCH_MAGIC):
+        return True
+    if OLD_TORCH_MAGIC.startswith(head) and len(head) < len(OLD_TORCH_MAGIC):
+        raise Broken("is cut short: no ZIP directory")
+    if not head.startswith(b"PK\x03\x04"[: len(head)]):
+        zeros = not head.strip(b"\0")
+        raise Broken("is not a torch file: it begins with zero bytes" if zeros else "is not a file that torch.save wrote")
+    return False
 
 
 def is_old_torch(listing: Listing, path: str) -> bool:
@@ -214,6 +246,23 @@ def _zip_directory(listing: Listing, path: str, size: int) -> tuple[Member, ...]
     """
     base = max(0, size - _TAIL)
     tail = listing.read(path, base, size - base)
+    count, start, end = _directory_place(tail, size)
+    directory = tail[start - base : end - base] if start >= base else listing.read(path, start, end - start)
+    members = tuple(_members(directory))
+    if len(members) != count:
+        raise Broken("is damaged: its ZIP directory does not list every entry")
+    at = 0
+    for member in sorted(members, key=lambda member: member.offset):
+        if member.offset < at:
+            raise Broken("is damaged: entries of its ZIP directory overlap")
+        at = member.offset + member.least + member.stored
+    if at > start:
+        raise Broken("is damaged: an entry lies outside the file")
+    return members
+
+
+def _directory_place(tail: bytes, size: int) -> tuple[int, int, int]:
+    """How many entries a ZIP directory has, and where in the file it begins and ends, by the last bytes of the file."""
     if len(tail) < 22 or tail[-22:-18] != b"PK\x05\x06":
         raise Broken("is cut short: no ZIP directory")
     count, length, start = struct.unpack("<HII", tail[-12:-2])
@@ -227,18 +276,7 @@ def _zip_directory(listing: Listing, path: str, size: int) -> tuple[Member, ...]
         raise Broken(
             "is damaged: bytes are missing" if start + length > end else "is damaged: it holds more than its ZIP directory says"
         )
-    directory = tail[start - base : end - base] if start >= base else listing.read(path, start, length)
-    members = tuple(_members(directory))
-    if len(members) != count:
-        raise Broken("is damaged: its ZIP directory does not list every entry")
-    at = 0
-    for member in sorted(members, key=lambda member: member.offset):
-        if member.offset < at:
-            raise Broken("is damaged: entries of its ZIP directory overlap")
-        at = member.offset + member.least + member.stored
-    if at > start:
-        raise Broken("is damaged: an entry lies outside the file")
-    return members
+    return count, start, end
 
 
 def _members(directory: bytes) -> Iterator[Member]:
@@ -402,9 +440,36 @@ def dcp_files(listing: Listing, path: str) -> Mapping[str, int]:
         Broken: it is not whole.
         OSError: it cannot be read.
     """
-    data = listing.read(path)
+    return dcp_needed(listing.read(path))
+
+
+_LONG = 1 << 22
+_DCP_NAME = re.compile(rb"__\d+_\d+\.distcp")
+
+
+def dcp_needed(data: bytes) -> Mapping[str, int]:
+    """The same from the bytes of a ``.metadata``. Of one that is longer than 4 MiB the names alone, with one byte each.
+
+    Raises:
+        Broken: it is not whole.
+    """
     if not data.strip(b"\0"):
         raise Broken("holds nothing but zero bytes")
+    needed: dict[str, int] = {}
+    if len(data) > _LONG:  # opcode by opcode it would take seconds
+        needed = dict.fromkeys((name.decode() for name in _DCP_NAME.findall(data)), 1)
+        ends = data.endswith(b".")
+    else:
+        needed, ends = _dcp_items(data)
+    if not ends:
+        raise Broken("is cut short: the pickle does not end")
+    if not needed:
+        raise Broken("is damaged: it names no file")
+    return needed
+
+
+def _dcp_items(data: bytes) -> tuple[dict[str, int], bool]:
+    """The files and their least sizes, and whether the pickle comes to its end."""
     needed: dict[str, int] = {}
     atoms = _atoms(data)
     atom: object = None
@@ -416,11 +481,7 @@ def dcp_files(listing: Listing, path: str) -> Mapping[str, int]:
             continue
         if isinstance(file, str) and isinstance(offset, int) and isinstance(length, int):
             needed[file] = max(needed.get(file, 0), offset + length)
-    if atom is not END:
-        raise Broken("is cut short: the pickle does not end")
-    if not needed:
-        raise Broken("is damaged: it names no file")
-    return needed
+    return needed, atom is END
 
 
 def dcp_fault(listing: Listing, folder: str, label: str) -> str | None:
