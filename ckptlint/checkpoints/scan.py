@@ -32,10 +32,41 @@ class Scan:
 @lru_cache(maxsize=1)
 def layouts() -> tuple[Layout, ...]:
     """One instance of every layout that can be told from the directory alone."""
+    from ckptlint.checkpoints.accelerate import AccelerateLayout
+    from ckptlint.checkpoints.dcp import DCPLayout
+    from ckptlint.checkpoints.deepspeed_engine import DeepSpeedLayout
     from ckptlint.checkpoints.huggingface import HuggingFaceLayout
+    from ckptlint.checkpoints.lightning import LightningLayout
     from ckptlint.checkpoints.llamafactory_v1 import LlamaFactoryV1Layout
+    from ckptlint.checkpoints.megatron import MegatronLayout, MindSpeedRLLayout
+    from ckptlint.checkpoints.megatron_swift import MegatronSwiftLayout
+    from ckptlint.checkpoints.mindspeed_fsdp2 import MindSpeedFSDP2Layout
+    from ckptlint.checkpoints.mindspore import MindFormersLayout, MindSporeLayout
+    from ckptlint.checkpoints.ms_swift import MsSwiftLayout
+    from ckptlint.checkpoints.orbax import OrbaxLayout
+    from ckptlint.checkpoints.rank_files import RankFilesLayout
+    from ckptlint.checkpoints.single_file import SingleFileLayout
+    from ckptlint.checkpoints.verl import VerlLayout
 
-    return (HuggingFaceLayout(), LlamaFactoryV1Layout())
+    return (
+        HuggingFaceLayout(),
+        LlamaFactoryV1Layout(),
+        MsSwiftLayout(),
+        VerlLayout(),
+        MegatronLayout(),
+        MindSpeedRLLayout(),
+        MegatronSwiftLayout(),
+        MindSpeedFSDP2Layout(),
+        DeepSpeedLayout(),
+        AccelerateLayout(),
+        DCPLayout(),
+        LightningLayout(),
+        MindSporeLayout(),
+        MindFormersLayout(),
+        RankFilesLayout(),
+        OrbaxLayout(),
+        SingleFileLayout(),
+    )
 
 
 def scan(listing: Listing, *, deep: bool = False, now: float | None = None) -> tuple[Scan, ...]:
@@ -61,7 +92,9 @@ def scan_layout(layout: Layout, listing: Listing, *, deep: bool = False, now: fl
 def disk_notices(layout: Layout, listing: Listing, checkpoints: tuple[Checkpoint, ...]) -> Iterator[Notice]:
     """The notices that need no run: names as in the rule catalogue."""
     restart = newest_complete(checkpoints)
+    yield from layout.notices(listing, checkpoints)
     yield from _unfinished(listing, checkpoints)
+    yield from _superseded(listing, checkpoints)
     if restart is None:
         yield from _nothing(listing, checkpoints)
         return
@@ -85,6 +118,14 @@ def _unfinished(listing: Listing, checkpoints: Iterable[Checkpoint]) -> Iterator
             yield Notice("live-run", text)
 
 
+def _superseded(listing: Listing, checkpoints: Iterable[Checkpoint]) -> Iterator[Notice]:
+    for checkpoint in checkpoints:
+        if checkpoint.superseded:
+            why = checkpoint.reasons[0] if checkpoint.reasons else "a later run has written into this directory"
+            yield Notice("mixed-runs", f"{shown(listing, checkpoint)} is passed over: {why}")
+            return
+
+
 def _nothing(listing: Listing, checkpoints: tuple[Checkpoint, ...]) -> Iterator[Notice]:
     if not checkpoints:
         return
@@ -99,8 +140,8 @@ def _newer(listing: Listing, checkpoints: Iterable[Checkpoint], restart: Checkpo
     newer = [checkpoint for checkpoint in checkpoints if _step(checkpoint) > _step(restart)]
     for checkpoint in newer:
         if checkpoint.verdict is Verdict.DAMAGED:
-            why = "; ".join(checkpoint.reasons)
-            text = f"{shown(listing, checkpoint)} is newer than {shown(listing, restart)} but damaged: {why}"
+            why = f": {checkpoint.reasons[0]}" if checkpoint.reasons else ""
+            text = f"{shown(listing, checkpoint)} is newer than {shown(listing, restart)} but damaged{why}"
             yield Notice("newer-damaged", text)
     yield from _weights(listing, newer)
 
@@ -132,7 +173,8 @@ def _mixed(layout: Layout, listing: Listing, checkpoints: Iterable[Checkpoint], 
         if earlier + _BACKWARDS_SECONDS < later and not layout.same_run(listing, lower, higher):
             stale, fresh = shown(listing, higher), shown(listing, lower)
             effect = ", and a restart takes the older attempt's" if higher == restart else ""
-            yield Notice("mixed-runs", f"{stale} is older than {fresh}: two attempts lie in one directory{effect}")
+            why = "a later attempt began again at a lower step, so two attempts lie in one directory"
+            yield Notice("mixed-runs", f"{stale} is older than {fresh}: {why}{effect}")
             return
 
 
