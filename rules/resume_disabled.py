@@ -5,6 +5,9 @@ from collections.abc import Iterator
 from ckptlint.rule import Finding, Rule, Severity, settings_to
 from ckptlint.run import Run, State, at
 
+# Without these a run goes on where it stood, and is not quite the same run.
+_MINOR = frozenset({State.DATA, State.RNG})
+
 
 class ResumeDisabled(Rule):
     """A switch makes every restart begin again.
@@ -51,7 +54,7 @@ class ResumeDisabled(Rule):
     def check(self, run: Run) -> Iterator[Finding]:
         for switch in run.switches:
             message = f"{switch.effect}; {switch.advice}" if switch.advice else switch.effect
-            if run.neighbours and switch.loses != {State.DATA}:
+            if run.neighbours and not switch.loses <= _MINOR:
                 message += f" (give it a directory of its own first: {_named(run.neighbours)} saves there too)"
             changes = ((switch.setting, switch.off), *switch.also)
             fix = settings_to(changes, safe=switch.safe and not run.neighbours)
@@ -65,4 +68,4 @@ def _named(neighbours: tuple[str, ...]) -> str:
 
 
 def _severity(run: Run, loses: frozenset[State]) -> Severity | None:
-    return Severity.INFO if run.short or loses == {State.DATA} else None
+    return Severity.INFO if run.short or loses <= _MINOR else None
