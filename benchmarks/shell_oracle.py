@@ -197,8 +197,8 @@ class Matcher:
         return True
 
     def as_shipped(self, source: ShellSource) -> bool:
-        """Whether the commands said to run in an empty environment are the calls, in their order."""
-        shipped = [one.number for one in source.commands if one.as_shipped and self.words[one.number]]
+        """Whether the way said to be taken in an empty environment makes these calls."""
+        shipped = [one.number for one in source.shipped() if self.words[one.number]]
         same = len(shipped) == len(self.calls)
         return same and all(self.same(number, call) for call, number in enumerate(shipped))
 

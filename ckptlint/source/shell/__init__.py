@@ -66,7 +66,7 @@ def read(source: SourceText, neighbour: Neighbour | None = None) -> ShellSource:
         commands,
         (*interpreter.notices, *notices.found(source, interpreter.records, interpreter.comments)),
         interpreter.comments,
-        tuple(end.trace for end in ends),
+        tuple(end.trace for end in sorted(ends, key=lambda end: not end.shipped)),
         tuple(interpreter.reads),
         interpreter.complete,
         neighbour,
@@ -104,4 +104,6 @@ def failure(record: Record, interpreter: Interpreter) -> Failure:
             other.pipeline == record.pipeline and other.last_stage and other.number in interpreter.reaching
             for other in interpreter.records
         )
+        if not pipefail and len(masks) == 1:
+            masks.append(Mask.LATER)
     return Failure(False, tuple(masks) or (Mask.LATER,), pipefail)

@@ -163,6 +163,17 @@ class ShellSource:
         own = texts[self.source.path] if self.source in changed else self.source
         return read(own, neighbour if self.neighbour is not None else None)
 
+    def shipped(self) -> tuple[Command, ...]:
+        """What runs in an empty environment without arguments when every command succeeds, each as often as it runs."""
+        by_number = {command.number: command for command in self.commands}
+        found: list[Command] = []
+        trace = self.ends[0] if self.ends else None
+        while trace is not None:
+            if trace.command is not None:
+                found.append(by_number[trace.command])
+            trace = trace.parents[0] if trace.parents else None
+        return tuple(reversed(found))
+
     def paths(self, limit: int = 64) -> Iterator[tuple[Command, ...]]:
         """Ways through the script, each the commands it runs in order; at most ``limit`` of them."""
         by_number = {command.number: command for command in self.commands}

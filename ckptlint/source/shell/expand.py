@@ -110,7 +110,8 @@ class Expander:
             return ()
         pieces: list[Piece] = []
         for segment in self.segments(word.parts, state, assigned=True):
-            pieces.append(Known(" ") if segment is BREAK else segment.piece)
+            piece = Known(" ") if segment is BREAK else segment.piece
+            pieces.append(piece._replace(keeps=False) if isinstance(piece, Unknown) and piece.keeps else piece)
         return joined(pieces)
 
     def pattern(self, word: Word, state: State) -> patterns.Parts | None:
@@ -455,7 +456,9 @@ class Expander:
             if presence:
                 return alternative
             shipped = self.value(operand, state) if present_by_default(value, null_counts) else ()
-            return self.plain((Unknown(origin(value), part.span.text, naming(value), shipped, part.span),), part.quoted)
+            keeps = any(segment.quoted for segment in alternative)
+            unknown = Unknown(origin(value), part.span.text, naming(value), shipped, part.span, keeps=keeps)
+            return self.plain((unknown,), part.quoted)
         if presence:
             variable = state.variables.get(part.name)
             if variable is not None and kind in "-=":
@@ -468,8 +471,10 @@ class Expander:
             if kind == "=":
                 state.variables[part.name] = Variable(self.value(operand, state))
             return self.operand_segments(part, state)
-        default = self.value(operand, state)
-        unknown = (Unknown(origin(value), part.span.text, naming(value), default, part.span),)
+        segments = self.segments(operand.parts, state, assigned=True)
+        default = joined([Known(" ") if segment is BREAK else segment.piece for segment in segments])
+        keeps = any(segment.quoted for segment in segments)
+        unknown = (Unknown(origin(value), part.span.text, naming(value), default, part.span, keeps=keeps),)
         if kind == "=":
             state.variables[part.name] = Variable(unknown)
         return self.plain(unknown, part.quoted)
@@ -558,7 +563,8 @@ class Expander:
         if regex is None or new is None or len(text) > 20_000:
             return None
         if not any(one for one, _ in pattern):
-            return value
+            around = {"/#": (*replacement, *value), "/%": (*value, *replacement)}
+            return around.get(part.operator, value)
         anchored = {"/#": re.compile(r"\A(?:" + regex.pattern + ")", re.DOTALL),
                     "/%": re.compile("(?:" + regex.pattern + r")\Z", re.DOTALL)}  # fmt: skip
         found = anchored.get(part.operator, regex)
@@ -691,7 +697,7 @@ class Collector:
     def split_unknown(self, piece: Unknown, separators: str) -> None:
         """An unknown text may be several arguments; its default, if known, says which it is as shipped."""
         default = piece.default
-        if default is None or not any(isinstance(one, Known) and any(c in one.text for c in separators) for one in default):
+        if piece.keeps or default is None or not any(isinstance(one, Known) and any(c in one.text for c in separators) for one in default):
             self.add(piece, False, True)
             self.may_split = True
             return
@@ -759,6 +765,10 @@ def merged(found: list[Atom]) -> list[Part]:
     parts: list[Part] = []
     for char, part in found:
         last = parts[-1] if parts else None
+        longer = lengthened(last, part)
+        if longer is not None:
+            parts[-1:] = longer
+            continue
         if (
             char
             and isinstance(last, Literal)
@@ -772,6 +782,21 @@ def merged(found: list[Atom]) -> list[Part]:
         else:
             parts.append(part)
     return parts
+
+
+def lengthened(last: Part | None, part: Part) -> list[Part] | None:
+    """Braces are expanded first: ``$X{a,b}`` is ``$Xa $Xb``."""
+    if not isinstance(last, Parameter) or not isinstance(part, Literal) or last.quoted:
+        return None
+    if part.quote is not Quote.NONE or part.span.text.startswith("\\"):
+        return None
+    more = re.match(r"\w+", part.text, re.ASCII)
+    if not more or last.span.text.startswith("${") or not re.match("[A-Za-z_]", last.name):
+        return None
+    end = more.end()
+    parameter = Parameter(last.name + more.group(), last.span, False)
+    rest = Literal(part.text[end:], Span(part.span.source, part.span.start + end, part.span.end), Quote.NONE)
+    return [parameter, rest] if rest.text else [parameter]
 
 
 def alternatives(found: list[Atom]) -> list[list[Atom]]:

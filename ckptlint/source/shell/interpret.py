@@ -11,7 +11,7 @@ from ckptlint.source.shell.builtins import BUILTINS, Unprintable
 from ckptlint.source.shell.command import Condition, Loss, Neighbour, Notice, Place, Redirection
 from ckptlint.source.shell.expand import Composite, Expander, Segment, is_many, present
 from ckptlint.source.shell.parser import parse
-from ckptlint.source.shell.state import FAILURE, SUCCESS, State, Status, Trace, Variable, literal
+from ckptlint.source.shell.state import FAILURE, SUCCESS, State, Status, Trace, Variable, literal, merged_status
 from ckptlint.source.shell.syntax import (
     AndOr,
     ArithmeticCommand,
@@ -186,25 +186,21 @@ class Interpreter(Expander):
         child = state.copy()
         child.flow, child.failures = "", frozenset()
         ends = self.join(body(child))
-        by_code: dict[int | None, State] = {}
+        by_code: dict[int | None, list[State]] = {}
         for end in ends:
-            status = end.status._replace(commands=end.status.commands | end.failures)
-            known = by_code.get(status.code)
-            if known is None:
-                parent = state if not by_code else state.copy()
-                by_code[status.code] = parent
-                parent.status, parent.trace = status, end.trace
-                parent.shipped = end.shipped
-                if context.captured:
-                    parent.output = end.output
-                continue
-            known.trace = Trace(None, (known.trace, end.trace))
-            known.shipped = known.shipped or end.shipped
-            old = known.status
-            known.status = Status(old.code, old.default, old.commands | status.commands, old.inverted)
-            if context.captured and known.output != end.output:
-                known.output = (Unknown(Kind.BRANCH, "$(…)"),)
-        return list(by_code.values())
+            end.status = end.status._replace(commands=end.status.commands | end.failures)
+            by_code.setdefault(end.status.code, []).append(end)
+        parents = [state, *(state.copy() for _ in range(len(by_code) - 1))]
+        for parent, group in zip(parents, by_code.values(), strict=True):
+            status = group[0].status
+            for end in group[1:]:
+                status = merged_status(status, end.status)
+            parent.status, parent.trace = status, traced(group)
+            parent.shipped = any(end.shipped for end in group)
+            if context.captured:
+                same = all(end.output == group[0].output for end in group)
+                parent.output = group[0].output if same else (Unknown(Kind.BRANCH, "$(…)"),)
+        return parents if by_code else []
 
     def settle(self, state: State, context: Context) -> None:
         """``set -e``: a failure ends the script, except where something asks for it."""
@@ -240,8 +236,8 @@ class Interpreter(Expander):
         before = len(self.records)
         place = context.place._replace(background=True, subshell=True)
         inner = context._replace(place=place, guarded=False, captured=False)
-        for one in self.inside(state, inner, lambda child: self.node(node, child, inner)):
-            state.trace = one.trace if one is state else Trace(None, (state.trace, one.trace))
+        ends = self.inside(state, inner, lambda child: self.node(node, child, inner))
+        state.trace, state.shipped = traced(ends), any(one.shipped for one in ends)
         state.jobs |= state.status.commands | frozenset(range(before, len(self.records)))
         state.status = SUCCESS
         return [state]
@@ -362,9 +358,8 @@ class Interpreter(Expander):
     def stage(self, stage: Node, state: State, inner: Context) -> None:
         """Runs one program of a pipeline; its ways come together behind it."""
         ends = self.inside(state, inner, lambda child: self.node(stage, child, inner))
+        state.trace, state.shipped = traced(ends), any(one.shipped for one in ends)
         for one in ends[1:]:
-            state.trace = Trace(None, (state.trace, one.trace))
-            state.shipped = state.shipped or one.shipped
             state.status = Status(None, state.status.default, state.status.commands | one.status.commands)
             if inner.captured and state.output != one.output:
                 state.output = (Unknown(Kind.BRANCH, "$(…)"),)
@@ -661,7 +656,7 @@ class Interpreter(Expander):
         key = (test.operator, tuple(plain_key(value) for value in values))
         if len(values) == 1:
             if test.operator == "-v":
-                return self.is_set(texts[0], state), None, key
+                return self.is_set(texts[0], state), False, key
             held, shipped = conditions.unary(test.operator, texts[0]), conditions.unary(test.operator, defaults[0])
             if held is None and test.operator in ("-z", "-n") and is_filled(values[0]):
                 held = test.operator == "-n"
@@ -825,7 +820,7 @@ class Interpreter(Expander):
                     pieces = (pieces[0]._replace(name=f"@{pieces[0].name}"),)
                 items[str(at)] = pieces
                 at += 1
-        return base._replace(value=(), items=items)
+        return base._replace(value=(), items=ordered(items, base.named))
 
     def indexed(self, assignment: Assignment, base: Variable, state: State) -> Variable:
         items = dict(base.items) if base.items is not None else ({"0": base.value} if base.value else {})
@@ -834,7 +829,7 @@ class Interpreter(Expander):
         if key is None:
             return base._replace(items={"0": (Unknown(Kind.BRANCH, assignment.name, "@"),)})
         items[key] = (*items.get(key, ()), *value) if assignment.append else value
-        return base._replace(value=(), items=items)
+        return base._replace(value=(), items=ordered(items, base.named))
 
     # -------------------------------------------------------------------------------------------- redirections
 
@@ -1126,7 +1121,7 @@ class Interpreter(Expander):
         self.context = outer
         results = [strip_newlines(end.output) for end in ends]
         shipped = [strip_newlines(end.output) for end in ends if end.shipped]
-        state.trace = ends[0].trace if len(ends) == 1 else Trace(None, tuple(end.trace for end in ends))
+        state.trace = traced(ends)
         state.output = output
         if not results:
             return ()
@@ -1141,7 +1136,7 @@ class Interpreter(Expander):
         context = outer._replace(place=place, captured=False, guarded=True, piped_into=(), pipeline=None)
         ends = self.inside(state.copy(), context, lambda one: self.items(part.body, [one], context))
         self.context = outer
-        state.trace = ends[0].trace if len(ends) == 1 else Trace(None, tuple(end.trace for end in ends))
+        state.trace = traced(ends)
 
     def default_defeated(self, name: str, parameter: Parameter, variable: Variable, state: State) -> None:
         """``X=-1`` and then ``X=${X:-50}``: the 50 never counts."""
@@ -1165,6 +1160,21 @@ def items_span(items: Sequence[Item], otherwise: Span) -> Span:
         return otherwise
     first, last = items[0].node.span, items[-1].node.span
     return Span(first.source, first.start, last.end)
+
+
+def ordered(items: dict[str, Value], named: bool) -> dict[str, Value]:
+    """The elements of an array by their numbers."""
+    if named or not all(key.isdigit() for key in items):
+        return items
+    return {key: items[key] for key in sorted(items, key=int)}
+
+
+def traced(ends: Sequence[State]) -> Trace:
+    """The ways so far as one, the one taken as shipped first."""
+    found: dict[int, Trace] = {}
+    for end in sorted(ends, key=lambda end: not end.shipped):
+        found[id(end.trace)] = end.trace
+    return next(iter(found.values())) if len(found) == 1 else Trace(None, tuple(found.values()))
 
 
 def to_file(redirect: Redirect) -> bool:

@@ -15,7 +15,7 @@ from ckptlint.source.text import SourceText, Span
 # What is an argument and cannot be meant as a command: `--save`, `trainer.save_freq=20`, `+a.b=c`, `++k=v`.
 ARGUMENT = re.compile(r"-{1,2}[A-Za-z][\w-]*(?:=.*)?|[+~]{0,2}[A-Za-z_][\w/@]*(?:\.[\w/@-]+)+=.*|\+{1,2}[\w./@]+=.*", re.DOTALL)
 TEE_OPTIONS = re.compile(r"-[aip]+|--append|--ignore-interrupts|--output-error(?:=.*)?")
-TRAILING = re.compile(r"\\[ \t]+$")
+TRAILING = re.compile(r"(\\[ \t])[ \t]*(?:#.*)?$")
 
 
 def found(source: SourceText, records: Sequence[Record], comments: Sequence[Comment]) -> Iterator[Notice]:
@@ -24,13 +24,16 @@ def found(source: SourceText, records: Sequence[Record], comments: Sequence[Comm
         at = text.index("\r\n")
         yield Notice(Loss.CARRIAGE_RETURN, source.span(at, at + 2))
     seen: set[Span] = set()
+    merged: dict[tuple[Loss, Span], Notice] = {}
     for record in records:
         if record.span.source is not source or record.span in seen or not record.words:
             continue
         seen.add(record.span)
-        yield from stray(source, record, comments)
-        yield from blank_arguments(record)
-        yield from behind_tee(record)
+        for notice in (*stray(source, record, comments), *blank_arguments(record), *behind_tee(record)):
+            old = merged.get((notice.loss, notice.span))
+            lost = (*(old.lost if old else ()), *notice.lost)
+            merged[notice.loss, notice.span] = Notice(notice.loss, notice.span, lost)
+    yield from merged.values()
 
 
 def looks_like_argument(word: Argument) -> bool:
@@ -56,7 +59,8 @@ def stray(source: SourceText, record: Record, comments: Sequence[Comment]) -> It
         return
     blank = TRAILING.search(before.text)
     if blank:
-        yield Notice(Loss.BLANK, source.span(before.start + blank.start(), before.end), (record.span,))
+        start = before.start + blank.start(1)
+        yield Notice(Loss.BLANK, source.span(start, start + 2), (record.span,))
     elif before.text.strip() and not before.text.lstrip().startswith("#"):
         yield Notice(Loss.MISSING_BACKSLASH, source.span(before.end, before.end), (record.span,))
 

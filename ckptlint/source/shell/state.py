@@ -49,7 +49,7 @@ FAILURE = Status(1, 1)
 
 
 class Trace(NamedTuple):
-    """The commands so far, last first; more than one parent where ways came together."""
+    """The commands so far, last first; more than one parent where ways came together, the way as shipped first."""
 
     command: int | None
     parents: tuple[Trace, ...]
@@ -132,7 +132,8 @@ class State:
     def absorb(self, other: State) -> None:
         """Takes in another way that goes on the same."""
         if self.trace is not other.trace:
-            self.trace = Trace(None, (self.trace, other.trace))
+            first = other.shipped and not self.shipped
+            self.trace = Trace(None, (other.trace, self.trace) if first else (self.trace, other.trace))
         self.status = merged_status(self.status, other.status)
         self.shipped = self.shipped or other.shipped
         self.failed &= other.failed

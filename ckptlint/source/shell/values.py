@@ -64,8 +64,8 @@ class Known(NamedTuple):
 class Unknown(NamedTuple):
     """Text that only a run knows. ``shown`` is how the script spells it.
 
-    ``default`` is what stands there when the environment or the caller gives nothing (None: then it is empty);
-    ``commands`` are the numbers of the commands whose exit status it is.
+    ``default`` is what stands there when the environment or the caller gives nothing (None: then it is empty); it stays one
+    argument when ``keeps``, being quoted inside ``${X:-"…"}``. ``commands`` are the numbers of the commands whose exit status it is.
     """
 
     kind: Kind
@@ -74,6 +74,7 @@ class Unknown(NamedTuple):
     default: tuple[Piece, ...] | None = None
     span: Span | None = None
     commands: frozenset[int] = frozenset()
+    keeps: bool = False
 
 
 Piece = Union[Known, Unknown]
