@@ -137,7 +137,7 @@ class Role:
             return Interval(Unknown(f"`{every}` is not a number of iterations"), self.family.saves_at_end, every)
         if count <= 0:
             return Interval(NEVER, False, every, disabled=True, repair=repair)
-        return Interval(Amount(count, Unit.STEP), self.family.saves_at_end, every, repair=repair)
+        return Interval(Amount(count, Unit.STEP), self.family.saves_at_end, every)
 
     def usual_interval(self) -> int:
         length, _ = self.length()

@@ -191,7 +191,7 @@ class _FsdpReader:
             return Interval(Unknown(f"`{every}` is not a number of iterations"), True, every)
         if count <= 0:
             return Interval(NEVER, True, every, disabled=True, repair=repair)
-        return Interval(Amount(count, Unit.STEP), True, every, repair=repair)
+        return Interval(Amount(count, Unit.STEP), True, every)
 
     def _missing(self) -> Iterator[Missing]:
         """trainer.py get_checkpointers: HF weights alone where neither optimizer nor random state is saved and load is HF."""

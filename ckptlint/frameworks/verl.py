@@ -397,7 +397,7 @@ class _Reader:
             return Interval(_not_known(self.save_freq), not self.ppo, self.save_freq)
         if value <= 0:
             return Interval(NEVER, not self.ppo, self.save_freq, disabled=True, repair=repair)
-        return Interval(Amount(value, Unit.STEP), True, self.save_freq, repair=repair)
+        return Interval(Amount(value, Unit.STEP), True, self.save_freq)
 
     def _usual(self) -> int:
         usual = USUAL_INTERVAL if self.ppo else USUAL_SFT_INTERVAL
