@@ -571,6 +571,54 @@ class StrangeKey:
     remove: tuple[Edit, ...] = ()
 
 
+# ------------------------------------------------------------------------------------------------ the launch
+
+
+@dataclass(frozen=True)
+class MaskedExit:
+    """A failure of the launch does not become the exit status of its script. ``repair`` mends that; () where nothing does."""
+
+    span: Span
+    why: str
+    instead: str
+    repair: tuple[Edit, ...] = ()
+
+
+@dataclass(frozen=True)
+class LostArguments:
+    """What a script seems to pass and the program does not get. ``lost`` is how messages show it."""
+
+    span: Span
+    why: str
+    instead: str
+    lost: str = ""
+    repair: tuple[Edit, ...] = ()
+
+
+@dataclass(frozen=True)
+class Wipe:
+    """Something at the start deletes what a restart would read. ``directory`` is how it is named there."""
+
+    span: Span
+    command: str
+    directory: str
+
+
+@dataclass(frozen=True)
+class Platform:
+    """What the description of a job says of the place that outlives it: ``mount`` None where it declares none.
+
+    ``durable`` and ``scratch`` are the tiers below the mount, as paths; "" where the platform has none.
+    """
+
+    name: str
+    mount: PathExpr | None
+    setting: Setting
+    durable: str = ""
+    scratch: str = ""
+    repair: tuple[tuple[Setting, object], ...] = ()
+
+
 # ------------------------------------------------------------------------------------------------ the run
 
 
@@ -639,6 +687,12 @@ class Run:
     model: str = ""  # what is trained, as the author names it; its size may stand in the name
     settings: Mapping[str, Setting] = field(default_factory=dict)
     partial: bool = False  # a file that is read beside a run's own (DeepSpeed's): only what is wrong in itself is known
+    exit_masks: tuple[MaskedExit, ...] = ()
+    lost_arguments: tuple[LostArguments, ...] = ()
+    wipes: tuple[Wipe, ...] = ()
+    platform: Platform | None = None
+    world_size: int | None = None  # processes over all nodes
+    ways: tuple[Run, ...] = ()  # the same launch as it is on other ways through its script
     neighbours: tuple[str, ...] = ()  # other runs of this check that save into the same directory
     storage: Storage = Storage()
 
