@@ -187,12 +187,12 @@ class MsSwift(Framework):
         if root is None or not _is_training(root) or _is_megatron(root):
             return ()
         release = release_of(file, (TITLE,), ASSUMED)
-        return (read_run(_settings(file, root, release, TITLE), release),)
+        return (read_run(settings_of(file, root, release, TITLE), release),)
 
     def layout(self, run: Run) -> Layout:
-        from ckptlint.frameworks.ms_swift_pin import RunLayout
+        from ckptlint.checkpoints.ms_swift import MsSwiftLayout
 
-        return RunLayout(run.model)
+        return MsSwiftLayout(run.model)
 
     def roots(self, run: Run, environment: Mapping[str, str], save_dir: str | None) -> tuple[SaveRoot, ...]:
         from ckptlint.frameworks.trainer_pin import roots
@@ -225,7 +225,7 @@ class MegatronSwift(NotPinned):
         if root is None or not _is_training(root) or not _is_megatron(root):
             return ()
         release = release_of(file, (TITLE,), ASSUMED)
-        return (read_megatron_run(_settings(file, root, release, MEGATRON_TITLE), release),)
+        return (read_megatron_run(settings_of(file, root, release, MEGATRON_TITLE), release),)
 
 
 # ------------------------------------------------------------------------------------------------ recognising
@@ -287,7 +287,7 @@ def _is_megatron(root: YamlMapping) -> bool:
     }
 
 
-def _settings(file: SourceFile, root: YamlMapping, release: Release, title: str) -> Settings:
+def settings_of(file: SourceFile, root: YamlMapping, release: Release, title: str) -> Settings:
     after = ("resume_from_checkpoint", "mcore_model", "finetune", "output_dir", "save_steps")
 
     def keys(mapping: YamlMapping) -> YamlSettings:

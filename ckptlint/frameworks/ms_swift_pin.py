@@ -6,65 +6,11 @@ becomes a path ``None``).
 
 from __future__ import annotations
 
-import heapq
-import json
-from collections.abc import Iterator
-
-from ckptlint.checkpoints.checkpoint import Checkpoint, Layout, Notice
-from ckptlint.checkpoints.huggingface import HuggingFaceLayout
-from ckptlint.checkpoints.listing import Listing
-from ckptlint.checkpoints.ms_swift import MsSwiftLayout
+from ckptlint.checkpoints.checkpoint import Checkpoint, Notice
 from ckptlint.frameworks.framework import Pin, PinRequest
 from ckptlint.frameworks.trainer_pin import goes_on_with_weights, loads, misfit, named, value_for, world_size
 from ckptlint.frameworks.trainer_start import about
 from ckptlint.run import Run
-
-
-class RunLayout(Layout):
-    """What one run may take up: the checkpoints in all versions, and those in the output directory itself (add_version false).
-
-    Many runs share an output directory, so versions whose args.json names another model are left out.
-    """
-
-    name = MsSwiftLayout.name
-    title = MsSwiftLayout.title
-
-    def __init__(self, model: str) -> None:
-        self._model = _last(model)
-        self._versions = MsSwiftLayout()
-        self._trainer = HuggingFaceLayout()
-
-    def recognises(self, listing: Listing) -> bool:
-        return self._versions.recognises(listing) or self._trainer.recognises(listing)
-
-    def scan(self, listing: Listing, *, deep: bool = False, now: float | None = None) -> tuple[Checkpoint, ...]:
-        return tuple(self.walk(listing, deep=deep, now=now))
-
-    def walk(self, listing: Listing, *, deep: bool = False, now: float | None = None) -> Iterator[Checkpoint]:
-        layouts = (self._trainer, self._versions)
-        walks = [layout.walk(listing, deep=deep, now=now) for layout in layouts if layout.recognises(listing)]
-        seen = set()
-        for checkpoint in heapq.merge(*walks, key=lambda one: -(-1 if one.step is None else one.step)):
-            if checkpoint.path not in seen and self._is_mine(listing, checkpoint.path.rpartition("/")[0]):
-                seen.add(checkpoint.path)
-                yield checkpoint
-
-    def same_run(self, listing: Listing, one: Checkpoint, other: Checkpoint) -> bool | None:
-        return self._trainer.same_run(listing, one, other)
-
-    def _is_mine(self, listing: Listing, version: str) -> bool:
-        if not version or not self._model or "args.json" not in listing.files(version):
-            return True
-        try:
-            arguments = json.loads(listing.read(f"{version}/args.json"))
-        except (OSError, ValueError, RecursionError):
-            return True
-        model = arguments.get("model") if isinstance(arguments, dict) else None
-        return not isinstance(model, str) or _last(model) == self._model
-
-
-def _last(model: str) -> str:
-    return model.rstrip("/").rpartition("/")[2]
 
 
 def pin(run: Run, request: PinRequest) -> Pin:

@@ -11,8 +11,8 @@ import pytest
 from checkpoint_files import write_checkpoint
 
 from ckptlint.checkpoints.listing import LocalListing
+from ckptlint.checkpoints.ms_swift import MsSwiftLayout
 from ckptlint.frameworks.ms_swift import MegatronSwift, MsSwift, read_megatron_run, read_run
-from ckptlint.frameworks.ms_swift_pin import RunLayout
 from ckptlint.outcome import Kind, outcome
 from ckptlint.resume import CannotPlan, Plan, carry_out, plan
 from ckptlint.run import Changing, Choice, PathExpr, Release, Run, Setting, State
@@ -298,9 +298,9 @@ def test_versions_of_another_model_are_left_out(project: Path) -> None:
     (project / "out/v1-20260102-120000/args.json").write_text(json.dumps({"model": "meta-llama/Llama-3.1-8B"}))
     (project / "out/v0-20260101-120000/args.json").write_text(json.dumps({"model": "/models/Qwen2.5-7B-Instruct"}))
     assert pinned(project, AT)[0].chosen_path == "out/v0-20260101-120000/checkpoint-500"
-    assert [found.step for found in RunLayout("").scan(LocalListing("out"))] == [900, 500]
-    assert RunLayout("").recognises(LocalListing("out"))
-    assert not RunLayout("").recognises(LocalListing("."))
+    assert [found.step for found in MsSwiftLayout().scan(LocalListing("out"))] == [900, 500]
+    assert MsSwiftLayout().recognises(LocalListing("out"))
+    assert not MsSwiftLayout().recognises(LocalListing("."))
 
 
 def test_without_a_version_the_directory_itself_is_looked_through(project: Path) -> None:
