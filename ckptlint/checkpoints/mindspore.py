@@ -119,8 +119,8 @@ def is_mindspore(listing: Listing, name: str) -> bool:
         return _NAME.fullmatch(name) is not None or (_OPTIMIZER.fullmatch(name) is not None and _beside(listing))
     except OSError:
         return False
-    if not head.strip(b"\0"):
-        return _NAME.fullmatch(name) is not None
+    if _NAME.fullmatch(name) and not head.startswith((b"PK", b"\x80")):  # else torch's
+        return True
     try:
         _parameter(head)
     except (_NotMindSpore, IndexError):

@@ -117,7 +117,7 @@ def _role(folder: Folder, role: str, older: list[Folder]) -> list[Part]:
     if "ckpt_contents.json" in names or any("dist_ckpt" in each for each in nested):
         return _megatron_v2(folder, role)
     if "dist_ckpt" in inside:
-        return _megatron_v1(folder, role)
+        return _megatron_v1(folder, role, older)
     if "model" in inside:
         return [_megatron_v0(folder, role)]
     if "config.json" in names:  # SFT of 0.2 to 0.4.1 saves the model as transformers does
@@ -216,12 +216,18 @@ def _dist_or_weights(folder: Folder, role: str, path: str) -> Part:
     return Part(broken=(f"{whole} is missing, and ckpt_contents.json names it",), unfinished=True)
 
 
-def _megatron_v1(folder: Folder, role: str) -> list[Part]:
+def _holds_weights(folder: Folder, below: str) -> bool:
+    return any(name.endswith(".safetensors") for name in files(folder.listing, folder.at(below)))
+
+
+def _megatron_v1(folder: Folder, role: str, older: list[Folder]) -> list[Part]:
     """0.4 to 0.8: one distributed checkpoint. With mbridge (the default since 0.7) the weights lie in huggingface/ instead."""
     place = _under(role, "dist_ckpt")
     parts = [distributed.megatron(folder, place, State.OPTIMIZER)]
     below = _under(role, "huggingface")
     weights = [name for name in folder.tree if name.startswith(f"{below}/") and name.endswith(".safetensors")]
+    if not weights and any(_holds_weights(one, below) for one in older):
+        return [*parts, Part(broken=(f"{below} holds no weights, as earlier checkpoints do",), unfinished=True)]
     shards = distributed.missing_shards(below, [name.rpartition("/")[2] for name in weights])
     faults = (*folder.faults(weights), *shards)
     held = State.MODEL if weights or not faults else State.PROGRESS
