@@ -61,4 +61,5 @@ def test_a_line_that_is_none_is_named(line):
 
 @pytest.mark.parametrize("path", sorted(LISTINGS.glob("*.txt")), ids=lambda path: path.stem)
 def test_the_listings_of_the_fixtures_can_be_read(path):
-    assert ManifestListing.of_file(path).tree()
+    listing = ManifestListing.of_file(path)
+    assert listing.tree() or listing.directories()  # C012 has empty folders alone
