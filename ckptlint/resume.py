@@ -10,41 +10,22 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ckptlint.checkpoints.checkpoint import Checkpoint, Layout, Notice, Verdict
-from ckptlint.checkpoints.listing import Listing, LocalListing, Unreachable
-from ckptlint.checkpoints.scan import disk_notices
+from ckptlint.checkpoints.checkpoint import Checkpoint, Notice
+from ckptlint.checkpoints.listing import Unreachable
+from ckptlint.decision import CannotPlan, Decision, Skipped, Wishes, decide
+from ckptlint.disk import carry_out_on_disk
 from ckptlint.fixing import ChangedMeanwhile, replace_file
 from ckptlint.frameworks import all_frameworks
-from ckptlint.frameworks.framework import Framework, Pin, PinRequest, SaveRoot, Searched
+from ckptlint.frameworks.framework import DiskChange, Framework
 from ckptlint.run import Run, UnsetVariable
 from ckptlint.source.file import SourceFile
 from ckptlint.source.paths import shown
 from ckptlint.source.text import CannotEdit, Edit, EditConflict, SourceError, SourceText, apply
 
+__all__ = ["CannotPlan", "Change", "Plan", "Skipped", "carry_out", "changes", "plan", "read_target", "recognise"]
+
 # Two processes on one file: each reads, plans and replaces anew until its plan rests on what the file holds.
 _ATTEMPTS = 50
-
-# Notices that say what the start will do; without one of a framework's own, the generic words stand.
-_TELLS_THE_START = frozenset({"first-launch", "nothing-resumable", "launch-refused"})
-
-
-class CannotPlan(Exception):
-    """A target that cannot be pinned: names the file, what is wrong and what to do."""
-
-
-@dataclass(frozen=True)
-class Skipped:
-    """A checkpoint newer than the chosen one (or, where none was chosen, any), and why it was not taken; the main reason first."""
-
-    path: str
-    step: int | None
-    verdict: Verdict
-    reasons: tuple[str, ...]
-
-    @property
-    def reason(self) -> str:
-        """All of them in one line."""
-        return "; ".join(self.reasons)
 
 
 @dataclass(frozen=True)
@@ -61,7 +42,8 @@ class Change:
 class Plan:
     """What one target needs so that its next start takes the newest complete checkpoint.
 
-    ``directory`` is where the run saves, ``arguments`` say the same as the edits on the command line of the launch.
+    ``directory`` is where the run saves, ``arguments`` say the same as the edits on the command line of the launch. ``disk`` is
+    what changes beside the checkpoints. ``command`` is the command line as it will be run; None where a file is the target.
     """
 
     target: str
@@ -76,6 +58,8 @@ class Plan:
     arguments: tuple[str, ...]
     before: bytes = field(repr=False)
     after: bytes = field(repr=False)
+    disk: tuple[DiskChange, ...] = ()
+    command: tuple[str, ...] | None = None
 
     @property
     def refused(self) -> bool:
@@ -83,33 +67,27 @@ class Plan:
         return any(notice.name == "launch-refused" for notice in self.notices)
 
 
-def plan(target: str, environment: Mapping[str, str], *, save_dir: str | None = None, deep: bool = False) -> Plan:
+def plan(
+    target: str, environment: Mapping[str, str], *, save_dir: str | None = None, deep: bool = False, step: int | None = None
+) -> Plan:
     """The plan for one configuration file. Relative paths are taken from the working directory, as the launch will do.
 
+    ``step``: take the checkpoint of that step instead of the newest.
+
     Raises:
-        CannotPlan: the file cannot be read, is no training run of a known framework, or its save directory is not known.
+        CannotPlan: the file cannot be read, is no training run of a known framework, its save directory is not known, or the
+            step that is asked for cannot be taken.
         SourceError: the file is not what it should be.
     """
-    file = _read(target)
-    framework, run = _recognise(file)
-    layout = framework.layout(run)
-    if layout is None:
-        why = f"a {framework.title} run cannot be pinned yet"
-        raise CannotPlan(f"{file.path}: {why}; `ckptlint check` says how it would resume")
+    file = read_target(target)
+    framework, run = recognise(file)
+    decision = _decided(file.path, framework, run, environment, Wishes(save_dir, deep, step))
     try:
-        search = _search(framework, layout, run, framework.roots(run, environment, save_dir), environment, deep)
-        request = PinRequest(search.searched, search.chosen, environment)
-        pin = framework.pin(run, request)
-        edits = (*request.save.root.edits, *pin.edits)
-        after = apply(file.text, edits).encode("utf-8")
-    except UnsetVariable as error:
-        remedy = f"set it (export {error.name}=...) before `ckptlint resume`, or name the directory with --save-dir"
-        raise CannotPlan(f"{file.path}: {error}; {remedy}") from None
+        after = apply(file.text, decision.edits).encode("utf-8")
     except (CannotEdit, EditConflict) as error:
         raise CannotPlan(f"{file.path}: {error}; write that setting out by hand") from None
-    except (Unreachable, ValueError) as error:
-        raise CannotPlan(f"{file.path}: {error}") from None
     _refuse_unreadable(framework, file, after)
+    request = decision.request
     return Plan(
         target=file.path,
         title=framework.title,
@@ -117,13 +95,28 @@ def plan(target: str, environment: Mapping[str, str], *, save_dir: str | None = 
         directory=request.save.root.directory,
         chosen=request.chosen,
         chosen_path=request.chosen_path,
-        skipped=tuple(_skipped(search, framework, run, environment)),
-        changes=tuple(_changes(file.text, edits)),
-        notices=tuple(_notices(search, pin)),
-        arguments=pin.arguments,
+        skipped=decision.skipped,
+        changes=tuple(changes(file.text, decision.edits)),
+        notices=decision.notices,
+        arguments=decision.pin.arguments,
         before=file.data,
         after=after,
+        disk=decision.pin.disk,
     )
+
+
+def _decided(path: str, framework: Framework, run: Run, environment: Mapping[str, str], wishes: Wishes) -> Decision:
+    try:
+        return decide(framework, run, environment, wishes)
+    except UnsetVariable as error:
+        remedy = f"set it (export {error.name}=...) before `ckptlint resume`, or name the directory with --save-dir"
+        raise CannotPlan(f"{path}: {error}; {remedy}") from None
+    except (CannotEdit, EditConflict) as error:
+        raise CannotPlan(f"{path}: {error}; write that setting out by hand") from None
+    except (Unreachable, ValueError) as error:
+        raise CannotPlan(f"{path}: {error}") from None
+    except CannotPlan as error:
+        raise CannotPlan(f"{path}: {error}") from None
 
 
 def carry_out(decided: Plan, again: Callable[[], Plan]) -> Plan:
@@ -134,6 +127,7 @@ def carry_out(decided: Plan, again: Callable[[], Plan]) -> Plan:
         CannotPlan, SourceError: from planning again.
     """
     for _ in range(_ATTEMPTS):
+        carry_out_on_disk(decided.disk)
         if decided.after == decided.before:
             return decided
         try:
@@ -148,7 +142,8 @@ def carry_out(decided: Plan, again: Callable[[], Plan]) -> Plan:
 # ------------------------------------------------------------------------------------------------ the file
 
 
-def _read(target: str) -> SourceFile:
+def read_target(target: str) -> SourceFile:
+    """A target's file. Raises CannotPlan: it cannot be read."""
     path = Path(target)
     if path.is_dir():
         raise CannotPlan(f"{target}: this is a directory; name the configuration file of the run")
@@ -158,7 +153,8 @@ def _read(target: str) -> SourceFile:
         raise CannotPlan(f"{target}: {(error.strerror or str(error)).lower()}") from None
 
 
-def _recognise(file: SourceFile) -> tuple[Framework, Run]:
+def recognise(file: SourceFile) -> tuple[Framework, Run]:
+    """The framework of a file, and the run it describes. Raises CannotPlan: it describes none."""
     for framework in all_frameworks():
         if file.suffix not in framework.suffixes or not framework.mentions(file.data):
             continue
@@ -182,103 +178,10 @@ def _refuse_unreadable(framework: Framework, file: SourceFile, after: bytes) -> 
     raise CannotPlan(f"{file.path}: the change would spoil the file ({why}), so it stays as it is; change the setting by hand")
 
 
-# ------------------------------------------------------------------------------------------------ the disk
-
-
-@dataclass(frozen=True)
-class _Search:
-    """What was found.
-
-    ``chosen`` is the newest complete checkpoint that this start can take up, ``disk`` is what the disk alone tells.
-    """
-
-    searched: tuple[Searched, ...]
-    chosen: Checkpoint | None
-    disk: tuple[Notice, ...]
-
-
-def _search(
-    framework: Framework, layout: Layout, run: Run, roots: Iterable[SaveRoot], environment: Mapping[str, str], deep: bool
-) -> _Search:
-    """Look through the directories in turn until one holds a checkpoint to take."""
-
-    def fits(checkpoint: Checkpoint) -> bool:
-        return checkpoint.complete and not framework.unfit(run, checkpoint, environment)
-
-    searched: list[Searched] = []
-    disk: list[Notice] = []
-    for root in roots:
-        listing = LocalListing(Path(root.directory).absolute())  # a `~` that nobody expands is a folder's name
-        found, chosen, next_older = _look_through(layout, listing, root, fits, deep)
-        searched.append(Searched(root, found, frozenset(listing.files()), frozenset(listing.directories())))
-        disk += _from_disk(layout, listing, root, [*(one for one in found if fits(one) or not one.complete), *next_older])
-        if chosen is not None:
-            return _Search(tuple(searched), chosen, tuple(disk))
-    return _Search(tuple(searched), None, tuple(disk))
-
-
-def _look_through(
-    layout: Layout, listing: Listing, root: SaveRoot, fits: Callable[[Checkpoint], bool], deep: bool
-) -> tuple[tuple[Checkpoint, ...], Checkpoint | None, tuple[Checkpoint, ...]]:
-    """Down to the chosen checkpoint; that one; and the next older one that could be taken (with ``deep`` it is not read)."""
-    found: list[Checkpoint] = []
-    chosen = None
-    for checkpoint in layout.walk(listing, deep=deep):
-        if root.only not in (None, checkpoint.path):
-            continue
-        if chosen is not None and fits(checkpoint):
-            return tuple(found), chosen, (checkpoint,)
-        if chosen is None:
-            found.append(checkpoint)
-            chosen = checkpoint if fits(checkpoint) else None
-        if chosen is not None and deep:
-            break
-    return tuple(found), chosen, ()
-
-
-def _from_disk(layout: Layout, listing: Listing, root: SaveRoot, checkpoints: Iterable[Checkpoint]) -> Iterator[Notice]:
-    """The notices of a directory, without what only holds of a whole one: of this one a single checkpoint may be meant."""
-    for notice in disk_notices(layout, listing, tuple(checkpoints)):
-        if notice.name != "nothing-resumable" and (root.only is None or notice.name != "retention-window"):
-            yield notice
-
-
-def _skipped(search: _Search, framework: Framework, run: Run, environment: Mapping[str, str]) -> Iterator[Skipped]:
-    for searched in search.searched:
-        for checkpoint in searched.found:
-            if checkpoint is search.chosen:
-                return
-            unfit = framework.unfit(run, checkpoint, environment) if checkpoint.complete else ""
-            reasons = (unfit,) if unfit else checkpoint.reasons or (checkpoint.verdict.value,)
-            yield Skipped(searched.root.checkpoint(checkpoint.path), checkpoint.step, checkpoint.verdict, reasons)
-
-
-def _notices(search: _Search, pin: Pin) -> Iterator[Notice]:
-    yield from search.disk
-    if search.chosen is None and not any(notice.name in _TELLS_THE_START for notice in pin.notices):
-        yield _without_checkpoint(search.searched)
-    yield from pin.notices
-
-
-def _without_checkpoint(searched: tuple[Searched, ...]) -> Notice:
-    count = sum(len(one.found) for one in searched)
-    places = " and ".join(_place(one.root) for one in searched if one.found or not count)
-    if not count:
-        return Notice("first-launch", f"there is no checkpoint in {places} yet: the run begins at step 0")
-    none = "the only checkpoint is not complete" if count == 1 else f"none of the {count} checkpoints is complete"
-    effect = "the run begins at step 0 and overwrites what is there; move it away first if you need it"
-    return Notice("nothing-resumable", f"in {places} {none}: {effect}")
-
-
-def _place(root: SaveRoot) -> str:
-    """A directory with what its path means here: started elsewhere, a relative one is another."""
-    return f"`{root.path}`" if Path(root.path).is_absolute() else f"`{root.path}` ({Path(root.directory).absolute()})"
-
-
 # ------------------------------------------------------------------------------------------------ the lines
 
 
-def _changes(text: SourceText, edits: Iterable[Edit]) -> Iterator[Change]:
+def changes(text: SourceText, edits: Iterable[Edit]) -> Iterator[Change]:
     """The lines that edits touch, before and after; edits on one line are one change."""
     groups: list[tuple[int, int, list[Edit]]] = []
     for edit in sorted(edits, key=lambda edit: (edit.span.start, edit.span.end)):

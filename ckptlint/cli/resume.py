@@ -20,6 +20,7 @@ from ckptlint.source.text import SourceError
 @click.option("--dry-run", is_flag=True, help="Print the plan; write nothing.")
 @click.option("--diff", is_flag=True, help="Print the change as a patch; write nothing.")
 @click.option("--save-dir", metavar="DIR", help="The directory the run saves into, instead of the one the file names.")
+@click.option("--step", type=click.IntRange(min=0), metavar="N", help="Take the checkpoint of this step, not the newest.")
 @click.option("--deep", is_flag=True, help="Verify checksums too (reads the checkpoints whole).")
 @click.option(
     "--output-format", type=click.Choice(("text", "json")), default="text", show_default=True, help="How the plan is printed."
@@ -32,6 +33,7 @@ def resume(
     dry_run: bool,
     diff: bool,
     save_dir: str | None,
+    step: int | None,
     deep: bool,
     output_format: str,
 ) -> None:
@@ -49,7 +51,7 @@ def resume(
     failed = False
     for target in targets:
         try:
-            done.append(_resume(target, save_dir=save_dir, deep=deep, write=not (dry_run or diff)))
+            done.append(_resume(target, save_dir=save_dir, step=step, deep=deep, write=not (dry_run or diff)))
         except (CannotPlan, CannotWrite, SourceError) as error:
             click.echo(f"error: {error}", err=True)
             failed = True
@@ -64,11 +66,11 @@ def resume(
     ctx.exit(ERROR if failed else FOUND if any(decided.refused for decided in done) else 0)
 
 
-def _resume(target: str, *, save_dir: str | None, deep: bool, write: bool) -> Plan:
+def _resume(target: str, *, save_dir: str | None, step: int | None, deep: bool, write: bool) -> Plan:
     """The plan for one target, carried out if it is to be written."""
 
     def decide() -> Plan:
-        return plan(target, os.environ, save_dir=save_dir, deep=deep)
+        return plan(target, os.environ, save_dir=save_dir, deep=deep, step=step)
 
     decided = decide()
     if not write:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, TypeAlias
 
 from ckptlint.checkpoints.checkpoint import Checkpoint, Layout
 from ckptlint.checkpoints.checkpoint import Notice as Notice
@@ -15,15 +15,39 @@ from ckptlint.source.text import Edit
 
 
 @dataclass(frozen=True)
+class TrackerChange:
+    """A tracker file that is to hold another text; None: it is to be moved aside. What it held is kept beside it."""
+
+    path: str
+    after: str | None
+
+
+@dataclass(frozen=True)
+class ResumeView:
+    """A directory that shows one checkpoint only: a link ``name`` to ``target``, and a ``tracker`` that holds ``text``."""
+
+    path: str
+    name: str
+    target: str
+    tracker: str
+    text: str
+
+
+DiskChange: TypeAlias = TrackerChange | ResumeView
+
+
+@dataclass(frozen=True)
 class Pin:
     """The edits that make the next start take one checkpoint (or none), and what to know about it.
 
-    ``arguments`` do the same on the command line of the launch; () where there is nothing to change, or no way to say it there.
+    ``arguments`` do the same on the command line of the launch, instead of the edits and of ``disk``; () where there is nothing
+    to change, or no way to say it there. ``disk`` is what has to change beside the checkpoints.
     """
 
     edits: tuple[Edit, ...] = ()
     notices: tuple[Notice, ...] = ()
     arguments: tuple[str, ...] = ()
+    disk: tuple[DiskChange, ...] = ()
 
 
 @dataclass(frozen=True)

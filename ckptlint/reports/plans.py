@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
 from collections.abc import Iterable, Iterator
 from itertools import groupby
+from pathlib import Path
 
 from ckptlint.checkpoints.checkpoint import Verdict
+from ckptlint.frameworks.framework import DiskChange, ResumeView
 from ckptlint.reports.diff import unified
 from ckptlint.reports.terminal import PLAIN, Colours
 from ckptlint.resume import Change, Plan, Skipped
@@ -29,11 +33,18 @@ def _lines(plan: Plan, colours: Colours, written: bool) -> Iterator[str]:
     for notice in plan.notices:
         if not (plan.skipped and notice.name in _SAID_OF_SKIPPED):
             yield f"  {colours.yellow(notice.name)}: {notice.message}"
-    if not plan.changes:
+    for disk in plan.disk:
+        yield f"  on disk: {_disk_change(disk)}"
+    if plan.command is not None:
+        yield f"  {'run' if written else 'would run'}: {shlex.join(plan.command)}"
+    elif not plan.changes and not plan.disk:
         yield "  nothing to change"
     elif not written:
         yield "  not written (dry run)"
 
+
+# Why a whole one was not taken with --step.
+_ASKED = re.compile(r"step \d+ is asked for")
 
 # What the lines about skipped checkpoints say already, with the reasons.
 _SAID_OF_SKIPPED = ("newer-damaged", "weights-only-skipped")
@@ -44,6 +55,8 @@ def _choice(plan: Plan, colours: Colours) -> str:
         return _without_choice(plan, colours)
     step = "" if plan.chosen.step is None else f", step {plan.chosen.step}"
     why = "the newest that can be resumed" if plan.skipped else "the newest"
+    if any(_ASKED.fullmatch(skipped.reason) for skipped in plan.skipped):
+        why = "as asked for"
     return f"resume from {colours.green(plan.chosen_path)}{step} ({why})"
 
 
@@ -67,6 +80,14 @@ def _change(change: Change, colours: Colours) -> Iterator[str]:
             yield f"  {number:>5} {sign} {line}"
 
 
+def _disk_change(change: DiskChange) -> str:
+    if isinstance(change, ResumeView):
+        return f"{change.path} shows {change.name} alone"
+    if change.after is None:
+        return f"{change.path} is moved aside; a copy is kept beside it"
+    return f"{change.path} says {change.after}; what it said is kept beside it"
+
+
 def diff(plan: Plan) -> str:
     """The change as a unified diff; "" where there is none."""
     return unified(plan.target, plan.before.decode("utf-8"), plan.after.decode("utf-8"))
@@ -87,10 +108,22 @@ def _object(plan: Plan) -> dict[str, object]:
         "edits": [
             {"path": change.path, "line": change.line, "before": change.before, "after": change.after}
             for change in plan.changes
-        ],
-        "command": None,
+        ]
+        + [_edit_of(change) for change in plan.disk],
+        "command": None if plan.command is None else list(plan.command),
         "notices": [{"name": notice.name, "message": notice.message} for notice in plan.notices],
     }
+
+
+def _edit_of(change: DiskChange) -> dict[str, object]:
+    """A change beside the checkpoints as an edit of a file of one line."""
+    path = f"{change.path}/{change.tracker}" if isinstance(change, ResumeView) else change.path
+    text = change.text if isinstance(change, ResumeView) else change.after or ""
+    try:
+        before = Path(path).read_text(errors="replace").strip()
+    except OSError:
+        before = ""
+    return {"path": path, "line": 1, "before": before, "after": text}
 
 
 def _skipped(skipped: Skipped) -> dict[str, object]:
