@@ -1,9 +1,9 @@
 """How often the shell reader agrees with bash about what a launch script passes to its launchers.
 
-Every script of a repository is run by bash in a scratch copy, with an empty environment, stub launchers on PATH that write down
-their arguments, and no network where the machine allows that. The same script is read by ``ckptlint.source.shell``. The two agree
-when some way of the reading has the same sequence of launcher calls, where known text equals and only what comes from the
-environment, the date, a command or the file system may be anything; what the environment could give must be what an empty one gives.
+Every script of a repository is run by bash in a scratch copy, with an empty environment, stub launchers on PATH that write
+down their arguments, and no network where the machine allows that. The same script is read by ``ckptlint.source.shell``. The
+two agree when some way of the reading has the same sequence of launcher calls, where known text equals and only what comes
+from the date, a command or the file system may be anything; what the environment could give must be what an empty one gives.
 
 usage: python benchmarks/shell_oracle.py REPO_DIR... [--show] [--glob '**/*.sh'] [--timeout 20] [--jobs 4]
 """
@@ -28,20 +28,109 @@ from ckptlint.source.shell import Argument, Command, Kind, Known, Piece, ShellSo
 from ckptlint.source.text import SourceError, SourceText, decode
 
 LAUNCHERS = frozenset(
-    "python python3 torchrun msrun deepspeed accelerate llamafactory-cli swift axolotl ray mpirun srun sbatch horovodrun megatron "
-    "docker nohup sudo nsys megatron-cli".split()
+    [
+        "python",
+        "python3",
+        "torchrun",
+        "msrun",
+        "deepspeed",
+        "accelerate",
+        "llamafactory-cli",
+        "swift",
+        "axolotl",
+        "ray",
+        "mpirun",
+        "srun",
+        "sbatch",
+        "horovodrun",
+        "megatron",
+        "docker",
+        "nohup",
+        "sudo",
+        "nsys",
+        "megatron-cli",
+    ]
 )
 SILENT = frozenset(
-    "pip pip3 git wget curl nvidia-smi npu-smi conda huggingface-cli hf ssh scp rm mv cp kill pkill chmod chown find tensorboard "
-    "apt apt-get yum hdfs aws sleep make cmake patch unzip tar ln touch".split()
+    [
+        "pip",
+        "pip3",
+        "git",
+        "wget",
+        "curl",
+        "nvidia-smi",
+        "npu-smi",
+        "conda",
+        "huggingface-cli",
+        "hf",
+        "ssh",
+        "scp",
+        "rm",
+        "mv",
+        "cp",
+        "kill",
+        "pkill",
+        "chmod",
+        "chown",
+        "find",
+        "tensorboard",
+        "apt",
+        "apt-get",
+        "yum",
+        "hdfs",
+        "aws",
+        "sleep",
+        "make",
+        "cmake",
+        "patch",
+        "unzip",
+        "tar",
+        "ln",
+        "touch",
+    ]
 )
-REAL = (
-    "cat basename dirname date expr seq tr cut head tail sed awk grep wc sort printf echo tee readlink realpath env true false test "
-    "uname hostname mkdir bash sh xargs nproc timeout nice stdbuf uniq ls mktemp"
-).split()
+REAL = [
+    "cat",
+    "basename",
+    "dirname",
+    "date",
+    "expr",
+    "seq",
+    "tr",
+    "cut",
+    "head",
+    "tail",
+    "sed",
+    "awk",
+    "grep",
+    "wc",
+    "sort",
+    "printf",
+    "echo",
+    "tee",
+    "readlink",
+    "realpath",
+    "env",
+    "true",
+    "false",
+    "test",
+    "uname",
+    "hostname",
+    "mkdir",
+    "bash",
+    "sh",
+    "xargs",
+    "nproc",
+    "timeout",
+    "nice",
+    "stdbuf",
+    "uniq",
+    "ls",
+    "mktemp",
+]
 TRANSPARENT = frozenset({"env", "exec", "command", "builtin", "time", "timeout", "nice", "stdbuf"})
 SHELLS = frozenset({"bash", "sh", "source", "."})
-STUB = "#!/bin/sh\nprintf '%s\\0' \"$(($# + 1))\" \"${0##*/}\" \"$@\" >>\"$ARGV_LOG\"\n"
+STUB = '#!/bin/sh\nprintf \'%s\\0\' "$(($# + 1))" "${0##*/}" "$@" >>"$ARGV_LOG"\n'
 
 
 class Ran(NamedTuple):
@@ -206,7 +295,7 @@ class Matcher:
 def same_arguments(words: tuple[Argument, ...], call: list[str]) -> bool:
     patterns = [pattern for word in words for pattern in [argument_pattern(word)] if pattern is not None]
 
-    @functools.lru_cache(maxsize=None)
+    @functools.cache
     def match(at: int, given: int) -> bool:
         if at == len(patterns):
             return given == len(call)
@@ -281,7 +370,9 @@ def compare(script: pathlib.Path, repo: pathlib.Path, ran: Ran) -> Row:
         return Row(name, False, False, False, seconds, "bash did not end")
     matcher = Matcher(source, ran.calls)
     equal = matcher.any_way()
-    return Row(name, True, equal, matcher.as_shipped(source), seconds, "" if equal else difference(source, ran.calls))
+    shipped = matcher.as_shipped(source)
+    reason = "" if equal and shipped else difference(source, ran.calls)
+    return Row(name, True, equal, shipped, seconds, reason)
 
 
 def difference(source: ShellSource, calls: list[list[str]]) -> str:
@@ -303,10 +394,13 @@ def difference(source: ShellSource, calls: list[list[str]]) -> str:
                 for pattern in [argument_pattern(word)]
                 if pattern is not None and not any(re.fullmatch(pattern[0], one, re.DOTALL) for one in call)
             ]
-            shown.append(f"line {command.span.line}: {len(call)} and {len(fits)} words; bash alone {alone[:5]}, ours alone {ours[:5]}")
+            shown.append(
+                f"line {command.span.line}: {len(call)} and {len(fits)} words; bash alone {alone[:5]}, ours alone {ours[:5]}"
+            )
         return "\n      ".join(line[:900] for line in shown)
     ours = [command for command in source.commands if matcher.words[command.number]]
-    return f"order or number of calls: bash {len(calls)} {[call[:3] for call in calls[:6]]}, ours {[str(one)[:40] for one in ours[:8]]}"
+    firsts = [call[:3] for call in calls[:6]]
+    return f"order or number of calls: bash {len(calls)} {firsts}, ours {[str(one)[:40] for one in ours[:8]]}"
 
 
 def survey(repo: pathlib.Path, pattern: str, timeout: float, jobs: int) -> list[Row]:
@@ -317,9 +411,7 @@ def survey(repo: pathlib.Path, pattern: str, timeout: float, jobs: int) -> list[
         make_stubs(stubs)
         shutil.copytree(repo, work, symlinks=True, ignore=shutil.ignore_patterns(".git"))
         with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
-            ran = list(
-                pool.map(lambda path: run_bash(work / path.relative_to(repo), work, stubs, prefix, timeout), scripts)
-            )
+            ran = list(pool.map(lambda path: run_bash(work / path.relative_to(repo), work, stubs, prefix, timeout), scripts))
     return [compare(script, repo, one) for script, one in zip(scripts, ran, strict=True)]
 
 
@@ -337,11 +429,13 @@ def main() -> int:
         hit = [row for row in rows if row.reached]
         same = [row for row in hit if row.equal]
         times = [row.seconds for row in rows] or [0.0]
-        print(f"{repo}: scripts {len(rows)}, reached {len(hit)}, equal {len(same)}, as shipped {sum(row.shipped for row in hit)}, "
-              f"median {statistics.median(times) * 1000:.1f} ms, longest {max(times) * 1000:.0f} ms")  # fmt: skip
+        shipped = sum(row.shipped for row in hit)
+        print(f"{repo}: scripts {len(rows)}, reached {len(hit)}, equal {len(same)}, as shipped {shipped}")
+        print(f"  median {statistics.median(times) * 1000:.1f} ms, longest {max(times) * 1000:.0f} ms")
         for row in rows:
-            if row.reason and not row.equal:
-                print(f"  {row.script}: {row.reason if options.show else row.reason.splitlines()[-1][:200]}")
+            if row.reason and (options.show or not row.equal):
+                reason = row.reason if options.show else row.reason.splitlines()[-1][:200]
+                print(f"  {'as shipped: ' if row.equal else ''}{row.script}: {reason}")
         total, reached, equal = total + len(rows), reached + len(hit), equal + len(same)
     share = 100 * equal / reached if reached else 100.0
     print(f"all: scripts {total}, reached {reached}, equal {equal} ({share:.2f} %)")

@@ -127,9 +127,11 @@ i=0; while true; do i=$((i+1)); if [ $i -gt 2 ]; then break; fi; show $i; done
 ---
 if [ a = a ]; then show yes; else show no; fi; if [ a = b ]; then show yes; elif [[ x == x* ]]; then show elif; else show no; fi
 ---
-X=abc; [[ $X == a* ]] && show 1; [[ $X == "a*" ]] || show 2; [[ $X != b* && -n $X ]] && show 3; [[ -z $X || $X < b ]] && show 4; [[ ! -z $X ]] && show 5
+X=abc; [[ $X == a* ]] && show 1; [[ $X == "a*" ]] || show 2; [[ $X != b* && -n $X ]] && show 3
+[[ -z $X || $X < b ]] && show 4; [[ ! -z $X ]] && show 5
 ---
-[ -n "" ] || show 1; [ -z "" ] && show 2; [ 1 -lt 2 -a 2 -lt 3 ] && show 3; test x != y && show 4; [ ! a = b ] && show 5; [ "" ] || show 6; [ x ] && show 7
+[ -n "" ] || show 1; [ -z "" ] && show 2; [ 1 -lt 2 -a 2 -lt 3 ] && show 3; test x != y && show 4; [ ! a = b ] && show 5
+[ "" ] || show 6; [ x ] && show 7
 ---
 N=5; [[ N -gt 3 ]] && show 1; [[ $N -eq 5 ]] && show 2; ((N > 3)) && show 3; ((N < 3)) || show 4
 ---
@@ -197,7 +199,8 @@ trap 'echo bye' EXIT; show a
 ---
 IFS=,; X="a,b c,,d"; show $X "$X"; unset IFS; show $X
 ---
-IFS=: read -r a b c <<< "1:2:3 4"; show $a $b "$c"; read x y <<< "p q r"; show $x "$y"; IFS=',' read -ra L <<< "u,v w"; show "${L[@]}"
+IFS=: read -r a b c <<< "1:2:3 4"; show $a $b "$c"; read x y <<< "p q r"; show $x "$y"; IFS=',' read -ra L <<< "u,v w"
+show "${L[@]}"
 ---
 read -r -d '' V <<'EOT' || true
 a
@@ -231,7 +234,8 @@ X=a.b; show ${X%.*}.${X##*.} "${X/./ }" ${X/./ }
 ---
 A=(a.x b.x); show "${A[@]%.x}" ${A[@]/#/--} ${#A[0]}
 ---
-A=(one two); B=("${A[@]}" three); show "${#B[@]}" "${B[@]}"; for x in "${B[@]}"; do show $x; done; for i in "${!B[@]}"; do show $i; done
+A=(one two); B=("${A[@]}" three); show "${#B[@]}" "${B[@]}"; for x in "${B[@]}"; do show $x; done; for i in "${!B[@]}"
+do show $i; done
 ---
 X="1 2 3"; A=($X); show ${#A[@]} ${A[2]}; for x in $X; do show $x; done
 ---
@@ -286,7 +290,8 @@ a=1,b=2; show $a; show -x=1 a=b=c
 ---
 show ${X:-a:b/c} "${X:-}" ${X:+}
 ---
-select_case() { case $1 in start|run) show run;; -*) show opt ${1#-};; *) show "?$1";; esac; }; select_case run; select_case -v; select_case zz
+select_case() { case $1 in start|run) show run;; -*) show opt ${1#-};; *) show "?$1";; esac; }; select_case run
+select_case -v; select_case zz
 ---
 function now() { echo fixed; }
 show "$(now)"
@@ -325,12 +330,15 @@ def test_every_snippet_shows_something(tmp_path: pathlib.Path) -> None:
 
 PLAIN = st.sampled_from(["a", "b1", "--x", "k=v", "x.y=1", "[c]", "/p/q", "-", ".", ",", "}", "{", "#x", "a#", "%", "é", "="])
 SINGLE = st.sampled_from(["'a b'", "''", "'$X'", "'\"'", "'\\'", "'#'"])
-DOUBLE_INSIDE = st.sampled_from(["a", " ", "$X", "${Y:-d e}", "'", "\\\"", "\\$", "${A[@]}", "$((N+1))", "$(echo z w)", "${X#a}", "*"])
+DOUBLE_INSIDE = st.sampled_from(
+    ["a", " ", "$X", "${Y:-d e}", "'", '\\"', "\\$", "${A[@]}", "$((N+1))", "$(echo z w)", "${X#a}", "*"]
+)
 DOUBLE = st.lists(DOUBLE_INSIDE, max_size=4).map(lambda parts: '"' + "".join(parts) + '"')
 EXPANSION = st.sampled_from(
     [
-        "$X", "${X}", "$Y", "${Y:-d e}", '${Y:-"d e"}', "${X:+p q}", "${X/a/z z}", "${X%b}", "${A[@]}", "${A[*]}", "${A[1]}", "$((N*2))",
-        "$(echo u v)", "${#X}", "${X:1}", "${Y-}", "${X^^}", "\\ ", "\\a", "\\\n", "{p,q}", "{1..3}", "${N}", "`echo w`", "$E",
+        "$X", "${X}", "$Y", "${Y:-d e}", '${Y:-"d e"}', "${X:+p q}", "${X/a/z z}", "${X%b}", "${A[@]}", "${A[*]}", "${A[1]}",
+        "$((N*2))", "$(echo u v)", "${#X}", "${X:1}",
+        "${Y-}", "${X^^}", "\\ ", "\\a", "\\\n", "{p,q}", "{1..3}", "${N}", "`echo w`", "$E",
     ]
 )  # fmt: skip
 WORD = st.lists(st.one_of(PLAIN, SINGLE, DOUBLE, EXPANSION), min_size=1, max_size=4).map("".join)

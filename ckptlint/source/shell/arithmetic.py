@@ -135,6 +135,7 @@ class Calculator:
 
 
 def tokens(text: str) -> list[str]:
+    """The numbers, names and operators of an expression. Raises Undecided: something else is in it."""
     if len(text) > MAX_LENGTH:
         raise Undecided
     found, at = [], 0
@@ -149,6 +150,7 @@ def tokens(text: str) -> list[str]:
 
 
 def number(token: str) -> int:
+    """The value of a number as bash writes it: ``010`` is octal, ``2#11`` binary."""
     try:
         if "#" in token:
             base, digits = token.split("#")
@@ -161,10 +163,12 @@ def number(token: str) -> int:
 
 
 def wrapped(value: int) -> int:
+    """The value in 64 bits."""
     return (value + 2**63) % 2**64 - 2**63
 
 
 def compute(operator: str, left: int, right: int) -> int:
+    """Raises Undecided: a division by zero, or a shift or power that is none."""
     if operator in ("/", "%"):
         if right == 0:
             raise Undecided

@@ -28,7 +28,9 @@ Words = Sequence[Argument]
 NAME = re.compile(r"[A-Za-z_]\w*$")
 ESCAPE = re.compile(r"\\(n|t|r|a|b|e|f|v|\\|0[0-7]{0,3}|x[0-9a-fA-F]{1,2}|c)")
 ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "e": "\x1b", "f": "\f", "v": "\v", "\\": "\\"}
-DIRECTIVE = re.compile(r"%(%|[-0 +#]*\d*(?:\.\d+)?[sdiq])")
+DIRECTIVE = re.compile(r"%(%|[-0 +#]{0,5}[0-9]{0,3}(?:\.[0-9]{1,3})?[sdiq])")
+TRAPS_ERRORS = "errtrap"  # no option of bash: `trap ... ERR` ends the script as `set -e` does
+NUMBER = re.compile("[0-9]{1,4}")
 
 
 class Unprintable(Exception):
@@ -89,7 +91,7 @@ def escape(found: re.Match[str]) -> str:
     return ESCAPES.get(code, "")
 
 
-def printf(interpreter: Interpreter, words: Words, state: State, context: Context) -> None:
+def printf(_: Interpreter, words: Words, state: State, context: Context) -> None:
     at = 1
     name = None
     if len(words) > 2 and words[1].text == "-v":
@@ -270,7 +272,7 @@ def declare(interpreter: Interpreter, words: Words, state: State, context: Conte
     names = {assignment.name for assignment in assigned}
     for word in words[1:]:
         text = word.template()
-        found, _, rest = text.partition("=")
+        found = text.partition("=")[0]
         if found in names or not NAME.match(found):
             continue
         change.keep(found, state)
@@ -314,7 +316,11 @@ class Attributes:
         value = variable.value
         text = text_of(value)
         if written and text is not None and self.attribute:
-            value = (computed(text.upper() if "u" in self.attribute else text.lower(), value),) if "i" not in self.attribute else value
+            value = (
+                (computed(text.upper() if "u" in self.attribute else text.lower(), value),)
+                if "i" not in self.attribute
+                else value
+            )
         state.variables[name] = variable._replace(
             value=value,
             items=items,
@@ -343,7 +349,7 @@ def unset(_: Interpreter, words: Words, state: State, __: Context) -> None:
 
 def shift(_: Interpreter, words: Words, state: State, __: Context) -> None:
     text = words[1].text if len(words) > 1 else "1"
-    if text is None or not text.isdigit() or len(text) > 4:
+    if text is None or not NUMBER.fullmatch(text):
         state.positional = None
         return
     if state.positional is None:
@@ -461,8 +467,8 @@ def given_status(words: Words, state: State, last: Status) -> Status:
         return last
     commands = frozenset[int]().union(*[piece.commands for piece in words[1].pieces if isinstance(piece, Unknown)])
     text, default = words[1].text, words[1].default
-    code = int(text) & 255 if text and text.lstrip("-").isdigit() else None
-    shipped = int(default) & 255 if default and default.lstrip("-").isdigit() else None
+    code = int(text) & 255 if text and NUMBER.fullmatch(text.removeprefix("-")) else None
+    shipped = int(default) & 255 if default and NUMBER.fullmatch(default.removeprefix("-")) else None
     return Status(code, shipped, commands | (state.failed if code else frozenset()))
 
 
@@ -472,7 +478,7 @@ def jump(_: Interpreter, words: Words, state: State, context: Context) -> None:
         return
     text = words[1].text if len(words) > 1 else "1"
     state.flow = words[0].text or "break"
-    state.levels = int(text) if text and text.isdigit() and len(text) < 4 else 1
+    state.levels = int(text) if text and NUMBER.fullmatch(text) else 1
 
 
 def cd(_: Interpreter, words: Words, state: State, __: Context) -> None:
@@ -482,9 +488,7 @@ def cd(_: Interpreter, words: Words, state: State, __: Context) -> None:
         state.directory = (Unknown(Kind.SHELL, "$OLDPWD" if targets else "$HOME", "OLDPWD" if targets else "HOME"),)
         return
     path = targets[0].pieces
-    absolute = (path and isinstance(path[0], Known) and path[0].text.startswith("/")) or (
-        path and isinstance(path[0], Unknown)
-    )
+    absolute = (path and isinstance(path[0], Known) and path[0].text.startswith("/")) or (path and isinstance(path[0], Unknown))
     if absolute or not state.directory:
         state.directory = path
     else:
@@ -495,10 +499,10 @@ def wait(_: Interpreter, words: Words, state: State, __: Context) -> None:
     state.status = Status(None, 0, state.jobs) if len(words) > 1 else SUCCESS
 
 
-def trap(interpreter: Interpreter, words: Words, state: State, __: Context) -> None:
+def trap(_: Interpreter, words: Words, state: State, __: Context) -> None:
     names = {(word.text or "").upper().removeprefix("SIG") for word in words[2:]}
     if "ERR" in names and "exit" in words[1].template():
-        interpreter.traps_errors = True
+        state.options |= {TRAPS_ERRORS}
 
 
 def eval_(interpreter: Interpreter, words: Words, state: State, context: Context) -> list[State]:

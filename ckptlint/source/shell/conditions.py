@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Union
 
 from ckptlint.source.shell import arithmetic, patterns
 
 # An operand is its text, or None for one that is unknown.
-Operand = Union[str, None]
-FILE_TESTS = frozenset("-a -b -c -d -e -f -g -h -k -p -r -s -t -u -w -x -G -L -N -O -S".split())
+Operand = str | None
+FILE_TESTS = frozenset(f"-{letter}" for letter in "abcdefghkprstuwxGLNOS")
 NUMBERS: dict[str, Callable[[int, int], bool]] = {
     "-eq": lambda a, b: a == b,
     "-ne": lambda a, b: a != b,
@@ -28,6 +27,7 @@ TEXTS: dict[str, Callable[[str, str], bool]] = {
 
 
 def negated(value: bool | None) -> bool | None:
+    """The opposite; of an unknown, unknown."""
     return None if value is None else not value
 
 
@@ -45,14 +45,16 @@ def unary(operator: str, operand: Operand) -> bool | None:
 
 
 def number(text: str) -> int:
+    """Raises Undecided: it is none."""
     stripped = text.strip()
     digits = stripped[1:] if stripped[:1] in "+-" else stripped
-    if not (digits.isascii() and digits.isdigit()):
+    if not (digits.isascii() and digits.isdigit() and len(digits) < 19):
         raise arithmetic.Undecided
     return int(stripped)
 
 
 def binary(left: Operand, operator: str, right: Operand) -> bool | None:
+    """Whether a test of two operands holds."""
     if left is None or right is None:
         return None
     if operator in TEXTS:
@@ -66,10 +68,13 @@ def binary(left: Operand, operator: str, right: Operand) -> bool | None:
 
 
 def matches(text: Operand, pattern: patterns.Parts | None) -> bool | None:
+    """Whether a text is of a pattern; ``*`` alone matches even the unknown."""
     if pattern is None or (text is None and any(one != "*" or quoted for one, quoted in pattern)):
         return None
     if text is None:
         return True
+    if patterns.effort(pattern, text) > 2_000_000:
+        return None
     regex = patterns.regex(pattern)
     return None if regex is None else bool(regex.fullmatch(text))
 

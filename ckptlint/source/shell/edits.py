@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -66,7 +67,7 @@ def set_value(shell: ShellSource, command: Command, argument: Argument, value: s
     def intended(new: Command) -> bool:
         if len(new.words) != len(command.words):
             return False
-        return flat(new.words[place_in_words].pieces) == key + value
+        return new.words[place_in_words].default == key + value
 
     return first_proved(shell, command, candidates, intended, {place_in_words})
 
@@ -103,6 +104,7 @@ class Region:
 
 
 def region(pieces: Sequence[Known], skip: int, argument: Argument) -> Region:
+    """Where the text behind the first ``skip`` characters is written. Raises CannotEdit: not in one stretch."""
     parts: list[Known] = []
     before: Known | None = None
     for piece in pieces:
@@ -117,7 +119,7 @@ def region(pieces: Sequence[Known], skip: int, argument: Argument) -> Region:
     if any(part.span is None for part in parts):
         raise CannotEdit(f"`{argument.template()}` is computed")
     spans = [part.span for part in parts if part.span is not None]
-    ordered = all(a.source is b.source and a.end <= b.start for a, b in zip(spans, spans[1:], strict=False))
+    ordered = all(a.source is b.source and a.end <= b.start for a, b in itertools.pairwise(spans))
     if not ordered:
         raise CannotEdit(f"`{argument.template()}` is put together from several places")
     whole = Span(spans[0].source, spans[0].start, spans[-1].end)
@@ -245,8 +247,8 @@ def before_continuation(text: str, start: int) -> int | None:
 def append(shell: ShellSource, command: Command, texts: Sequence[str]) -> Change:
     """Edits that give a command more arguments at its end, before redirections and pipes.
 
-    They stand on a line of their own where the command is written one argument a line, and in front of a final ``"$@"``, so that
-    what the caller says still wins.
+    They stand on a line of their own where the command is written one argument a line, and in front of a final ``"$@"``,
+    so that what the caller says still wins.
 
     Raises:
         CannotEdit: the command is not written out, or other commands would change.
@@ -266,6 +268,7 @@ def append(shell: ShellSource, command: Command, texts: Sequence[str]) -> Change
 
 
 def appended(command: Command, texts: Sequence[str], place: int) -> Callable[[Command], bool]:
+    """Whether a command is the old one with these arguments at that place."""
     old = [signature(word) for word in command.words]
     expected = [*old[:place], *((text,) for text in texts), *old[place:]]
 
@@ -344,20 +347,27 @@ def signature(argument: Argument) -> tuple[object, ...]:
     return tuple(found) or ("",)
 
 
-def flat(value: Value) -> str | None:
-    return default_text(value)
-
-
 def first_proved(
     shell: ShellSource, command: Command, candidates: Sequence[Edit], intended: Callable[[Command], bool], places: set[int]
 ) -> Change:
+    """The first of several edits that does what is intended."""
     reason = CannotEdit(f"`{command}` cannot be edited there")
     for edit in candidates:
-        try:
-            return prove(shell, command, (edit,), intended, places)
-        except CannotEdit as refused:
-            reason = refused
+        found = attempt(shell, command, edit, intended, places)
+        if isinstance(found, Change):
+            return found
+        reason = found
     raise reason
+
+
+def attempt(
+    shell: ShellSource, command: Command, edit: Edit, intended: Callable[[Command], bool], places: set[int]
+) -> Change | CannotEdit:
+    """The proved change, or why it is refused."""
+    try:
+        return prove(shell, command, (edit,), intended, places)
+    except CannotEdit as refused:
+        return refused
 
 
 def prove(

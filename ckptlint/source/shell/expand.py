@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
@@ -36,9 +37,13 @@ from ckptlint.source.text import SourceText, Span
 
 WHITESPACE = " \t\n"
 MAX_BRACES = 256
-MAX_LENGTH = 200_000
+MAX_PIECES = 2000
+MAX_TEXT = 200_000
+MAX_MATCHING = 2_000_000  # steps that matching a pattern may take at worst
 TESTED = frozenset({":-", "-", ":=", "=", ":+", "+", ":?", "?"})
-RANGE = re.compile(r"(-?\d+)\.\.(-?\d+)(?:\.\.(-?\d+))?$|([A-Za-z])\.\.([A-Za-z])(?:\.\.(-?\d+))?$")
+RANGE = re.compile(
+    r"(-?[0-9]{1,18})\.\.(-?[0-9]{1,18})(?:\.\.(-?[0-9]{1,18}))?$|([A-Za-z])\.\.([A-Za-z])(?:\.\.(-?[0-9]{1,18}))?$"
+)
 TIMES = re.compile(r"\b(?:date|strftime|now|timestamp)\b|%\(.*\)T")
 
 
@@ -112,6 +117,8 @@ class Expander:
         for segment in self.segments(word.parts, state, assigned=True):
             piece = Known(" ") if segment is BREAK else segment.piece
             pieces.append(piece._replace(keeps=False) if isinstance(piece, Unknown) and piece.keeps else piece)
+        if len(pieces) > MAX_PIECES or sum(len(piece.text) for piece in pieces if isinstance(piece, Known)) > MAX_TEXT:
+            return (Unknown(Kind.BRANCH, word.span.text[:100], span=word.span),)
         return joined(pieces)
 
     def pattern(self, word: Word, state: State) -> patterns.Parts | None:
@@ -412,7 +419,7 @@ class Expander:
     def pipe_status(self, part: Parameter, state: State) -> Value:
         index = part.index.plain if part.index is not None else "0"
         stages = state.pipe_statuses
-        place = int(index) if index and index.isdigit() else -1
+        place = int(index) if index and re.fullmatch("[0-9]{1,4}", index) else -1
         commands = stages[place] if 0 <= place < len(stages) else frozenset().union(*stages)
         return (Unknown(Kind.STATUS, part.span.text, "?", literal("0"), part.span, frozenset(commands)),)
 
@@ -474,10 +481,10 @@ class Expander:
         segments = self.segments(operand.parts, state, assigned=True)
         default = joined([Known(" ") if segment is BREAK else segment.piece for segment in segments])
         keeps = any(segment.quoted for segment in segments)
-        unknown = (Unknown(origin(value), part.span.text, naming(value), default, part.span, keeps=keeps),)
+        whole: Value = (Unknown(origin(value), part.span.text, naming(value), default, part.span, keeps=keeps),)
         if kind == "=":
-            state.variables[part.name] = Variable(unknown)
-        return self.plain(unknown, part.quoted)
+            state.variables[part.name] = Variable(whole)
+        return self.plain(whole, part.quoted)
 
     def operand_segments(self, part: Parameter, state: State) -> list[Segment]:
         segments = self.segments(part.operands[0].parts, state)
@@ -542,7 +549,7 @@ class Expander:
         regex = patterns.regex(pattern)
         if regex is None:
             return None
-        if len(text) > 5000:
+        if patterns.effort(pattern, text) * (len(text) + 1) > MAX_MATCHING:
             return None
         lengths: Iterable[int] = range(len(text) + 1)
         if operator in ("##", "%%"):
@@ -554,13 +561,11 @@ class Expander:
                 return cut(value, 0, len(text) - length)
         return value
 
-    def replaced(
-        self, part: Parameter, value: Value, text: str, pattern: patterns.Parts, state: State
-    ) -> Value | None:
+    def replaced(self, part: Parameter, value: Value, text: str, pattern: patterns.Parts, state: State) -> Value | None:
         regex = patterns.regex(pattern)
         replacement = self.value(part.operands[1], state) if len(part.operands) > 1 else ()
         new = text_of(replacement)
-        if regex is None or new is None or len(text) > 20_000:
+        if regex is None or new is None or patterns.effort(pattern, text) > MAX_MATCHING:
             return None
         if not any(one for one, _ in pattern):
             around = {"/#": (*replacement, *value), "/%": (*value, *replacement)}
@@ -580,6 +585,7 @@ def joined(pieces: list[Piece]) -> Value:
 
 
 def is_many(value: Value) -> bool:
+    """Whether a value stands for none or many elements."""
     return len(value) == 1 and isinstance(value[0], Unknown) and value[0].name[:1] == "@"
 
 
@@ -632,6 +638,7 @@ def cut(value: Value, start: int, end: int) -> Value:
 
 
 def substituted(value: Value, text: str, pattern: re.Pattern[str], replacement: Value, everywhere: bool) -> Value:
+    """The value with what matches replaced, each kept character still knowing its place."""
     found: list[Piece] = []
     at = 0
     for match in pattern.finditer(text):
@@ -697,7 +704,11 @@ class Collector:
     def split_unknown(self, piece: Unknown, separators: str) -> None:
         """An unknown text may be several arguments; its default, if known, says which it is as shipped."""
         default = piece.default
-        if piece.keeps or default is None or not any(isinstance(one, Known) and any(c in one.text for c in separators) for one in default):
+        if (
+            piece.keeps
+            or default is None
+            or not any(isinstance(one, Known) and any(c in one.text for c in separators) for one in default)
+        ):
             self.add(piece, False, True)
             self.may_split = True
             return
@@ -838,7 +849,7 @@ def closing(found: list[Atom], start: int) -> tuple[int | None, list[int]]:
 def choices(found: list[Atom], start: int, end: int, commas: list[int]) -> list[list[Atom]] | None:
     if commas:
         bounds = [start, *commas, end]
-        return [found[low + 1 : high] for low, high in zip(bounds, bounds[1:], strict=False)]
+        return [found[low + 1 : high] for low, high in itertools.pairwise(bounds)]
     inside = found[start + 1 : end]
     if not inside or not all(char for char, _ in inside):
         return None

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from ckptlint.source.shell import conditions, patterns, wrappers
-from ckptlint.source.shell.builtins import BUILTINS, Unprintable
+from ckptlint.source.shell.builtins import BUILTINS, TRAPS_ERRORS, Unprintable
 from ckptlint.source.shell.command import Condition, Loss, Neighbour, Notice, Place, Redirection
-from ckptlint.source.shell.expand import Composite, Expander, Segment, is_many, present
+from ckptlint.source.shell.expand import MAX_PIECES, Composite, Expander, Segment, is_many, present
 from ckptlint.source.shell.parser import parse
 from ckptlint.source.shell.state import FAILURE, SUCCESS, State, Status, Trace, Variable, literal, merged_status
 from ckptlint.source.shell.syntax import (
@@ -58,8 +58,6 @@ MAX_ROUNDS = 64
 MAX_CALLS = 16
 MAX_RECORDS = 4000
 HOLE = "\ue000"  # stands for an unknown piece in a text that is read as a script
-
-
 
 
 @dataclass(slots=True, eq=False)
@@ -117,7 +115,6 @@ class Interpreter(Expander):
         self.complete = True
         self.context = Context()
         self.pipelines = 0
-        self.traps_errors = False
         self.programs: dict[SourceText, Program] = {}
         self.prepared: dict[Assignment, Variable] = {}
         self.assigning = ""
@@ -125,7 +122,10 @@ class Interpreter(Expander):
     def run(self) -> list[State]:
         program = self.program(self.source)
         self.comments = program.comments
-        states = self.items(program.items, [State()], Context())
+        try:
+            states = self.items(program.items, [State()], Context())
+        except RecursionError:
+            states, self.complete = [], False
         for state in states:
             if program.error is not None and state.flow != "exit":
                 state.status = FAILURE
@@ -150,7 +150,9 @@ class Interpreter(Expander):
                 break
             stopped = [state for state in states if state.flow]
             for state in going:
-                stopped += self.background(item.node, state, context) if item.background else self.node(item.node, state, context)
+                stopped += (
+                    self.background(item.node, state, context) if item.background else self.node(item.node, state, context)
+                )
             states = self.join(stopped)
         return states
 
@@ -206,7 +208,7 @@ class Interpreter(Expander):
         """``set -e``: a failure ends the script, except where something asks for it."""
         if context.guarded or state.flow:
             return
-        if "errexit" in state.options or self.traps_errors:
+        if "errexit" in state.options or TRAPS_ERRORS in state.options:
             if state.status.code not in (0, None) and "errexit" in state.options:
                 state.flow = "exit"
             elif not state.status.inverted:
@@ -245,8 +247,7 @@ class Interpreter(Expander):
     def group(self, node: Group, state: State, context: Context) -> list[State]:
         inner = self.redirected(node.redirects, state, context)
         if not node.subshell:
-            states = self.items(node.body, [state], inner)
-            return states
+            return self.items(node.body, [state], inner)
         inner = inner._replace(place=inner.place._replace(subshell=True))
         states = self.inside(state, inner, lambda child: self.items(node.body, [child], inner))
         for one in states:
@@ -435,9 +436,7 @@ class Interpreter(Expander):
 
     def looping(self, redirects: Sequence[Redirect], span: Span, state: State, context: Context) -> Context:
         inner = self.redirected(redirects, state, context)
-        place = inner.place._replace(
-            loops=inner.place.loops + 1, conditions=(*inner.place.conditions, Condition(span, None))
-        )
+        place = inner.place._replace(loops=inner.place.loops + 1, conditions=(*inner.place.conditions, Condition(span, None)))
         return inner._replace(place=place)
 
     def after_round(self, states: list[State]) -> tuple[list[State], list[State]]:
@@ -492,7 +491,7 @@ class Interpreter(Expander):
             going: list[State] = []
             for one in live:
                 number = self.truth(node.condition, one) if node.condition.parts else (1, 1)
-                one.status = Status(*[None if value is None else int(not value) for value in number])
+                one.status = answered(*number)
                 unknown = one.status.code is None
                 yes, no = self.fork(one)
                 if no is not None:
@@ -554,7 +553,7 @@ class Interpreter(Expander):
         shipped = either([conditions.matches(default, pattern) for pattern in found]) if default is not None else None
         key = ("case", plain_key(subject), tuple(found))
         held = state.decided.get(key, held) if held is None else held
-        state.status = Status(*[None if value is None else int(not value) for value in (held, shipped)])
+        state.status = answered(*(held, shipped))
         yes, no = self.fork(state)
         if held is None and yes is not None and no is not None:
             yes.decided[key], no.decided[key] = True, False
@@ -594,7 +593,7 @@ class Interpreter(Expander):
     def arithmetic_command(self, node: ArithmeticCommand, state: State, context: Context) -> list[State]:
         self.redirected(node.redirects, state, context)
         known, default = self.truth(node.expression, state)
-        state.status = Status(*[None if value is None else int(not value) for value in (known, default)])
+        state.status = answered(*(known, default))
         self.settle(state, context)
         return [state]
 
@@ -746,7 +745,9 @@ class Interpreter(Expander):
 
     def declared(self, assignment: Assignment, node: Simple, state: State) -> Argument:
         """``NAME=value`` behind ``export`` and the like, as the one argument it is."""
-        named = any(isinstance(word, Word) and "A" in (word.plain or "") and (word.plain or "")[0] == "-" for word in node.words)
+        named = any(
+            isinstance(word, Word) and "A" in (word.plain or "") and (word.plain or "")[0] == "-" for word in node.words
+        )
         variable = self.prepared[assignment] = self.assigned(assignment, state, named)
         name = Known(assignment.name, assignment.name_span)
         value = variable.value if variable.items is None else ()
@@ -754,13 +755,10 @@ class Interpreter(Expander):
 
     def assignments(self, node: Simple, state: State, context: Context) -> list[State]:
         before = len(self.records)
-        state.status = SUCCESS
         for assignment in node.assignments:
             self.assign(assignment, state, context)
         self.redirections(node.redirects, state)
-        ran = frozenset(
-            record.number for record in self.records[before:] if record.place.substitution and record.last_stage
-        )
+        ran = frozenset(record.number for record in self.records[before:] if record.place.substitution and record.last_stage)
         state.status = Status(None, 0, ran) if ran else SUCCESS
         self.settle(state, context)
         return [state]
@@ -797,6 +795,8 @@ class Interpreter(Expander):
             return base._replace(value=() if number is None else literal(str(number)))
         if assignment.append:
             previous = base.value if old is not None else self.named_value(assignment.name, state) or ()
+            if len(previous) + len(value) > MAX_PIECES:
+                return base._replace(value=(Unknown(Kind.BRANCH, f"${assignment.name}"),))
             return base._replace(value=(*previous, *value))
         return base._replace(value=attributed(value, base.attribute))
 
@@ -820,6 +820,8 @@ class Interpreter(Expander):
                     pieces = (pieces[0]._replace(name=f"@{pieces[0].name}"),)
                 items[str(at)] = pieces
                 at += 1
+            if len(items) > MAX_PIECES:
+                return base._replace(items={"0": (Unknown(Kind.BRANCH, assignment.name, "@"),)})
         return base._replace(value=(), items=ordered(items, base.named))
 
     def indexed(self, assignment: Assignment, base: Variable, state: State) -> Variable:
@@ -877,31 +879,41 @@ class Interpreter(Expander):
         number = self.record(node, words, argv, assignments, redirections, state, context)
         state.previous = state.status
         state.status = Status(None, 0, frozenset({number}))
-        inner_name = argv[0].text if argv else None
-        transparent = all(word.text in ("builtin", "command") for word in words[:passed])
-        if inner_name in BUILTINS and transparent:
-            builtin = BUILTINS[inner_name]
-            if assignments and inner_name in ("eval", "source", ".", "read"):
-                for key, value in assignments.items():
-                    if key != "IFS":
-                        state.variables[key] = Variable(value)
-            if "IFS" in assignments and inner_name == "read":
-                kept = state.variables.get("IFS")
-                state.variables["IFS"] = Variable(assignments["IFS"])
-                states = self.builtin(builtin, argv, node, state, context)
-                for one in states:
-                    one.variables.pop("IFS", None)
-                    if kept is not None:
-                        one.variables["IFS"] = kept
-                return states
-            return self.builtin(builtin, argv, node, state, context)
-        states = self.carried(argv, assignments, number, state, context)
-        if states is None:
-            self.unknown_output(node, state, context)
-            states = [state]
-        if words[0].text == "exec" and len(words) > 1:
+        builtin = BUILTINS.get(argv[0].text or "") if argv else None
+        if builtin is not None and all(word.text in ("builtin", "command") for word in words[:passed]):
+            states = self.with_assignments(builtin, argv, assignments, node, state, context)
             for one in states:
+                if one.status.code is None and not one.status.commands:
+                    one.status = one.status._replace(commands=frozenset({number}))
+            return states
+        carried = self.carried(argv, assignments, number, state, context)
+        if carried is None:
+            self.unknown_output(node, state, context)
+            carried = [state]
+        if words[0].text == "exec" and len(words) > 1:
+            for one in carried:
                 one.flow = "exit"
+        return carried
+
+    def with_assignments(
+        self,
+        builtin: Builtin,
+        argv: tuple[Argument, ...],
+        assignments: Mapping[str, Value],
+        node: Simple,
+        state: State,
+        context: Context,
+    ) -> list[State]:
+        """``IFS=, read …`` and ``X=1 source …``: the assignments hold while the builtin runs."""
+        kept = {name: state.variables.get(name) for name in assignments}
+        for name, value in assignments.items():
+            state.variables[name] = Variable(value, exported=True)
+        states = self.builtin(builtin, argv, node, state, context)
+        for one in states:
+            for name, variable in kept.items():
+                one.variables.pop(name, None)
+                if variable is not None:
+                    one.variables[name] = variable
         return states
 
     def builtin(
@@ -1110,7 +1122,14 @@ class Interpreter(Expander):
         outer = self.context
         place = outer.place._replace(subshell=True, substitution=True)
         context = outer._replace(
-            place=place, captured=True, guarded=True, piped_into=(), pipeline=None, last_stage=True, first_stage=True, condition=False
+            place=place,
+            captured=True,
+            guarded=True,
+            piped_into=(),
+            pipeline=None,
+            last_stage=True,
+            first_stage=True,
+            condition=False,
         )
         output = state.output
         probe = state.copy()
@@ -1153,6 +1172,11 @@ Builtin = Callable[[Interpreter, Sequence[Argument], State, Context], "list[Stat
 
 
 # ------------------------------------------------------------------------------------------------ small questions
+
+
+def answered(held: int | None, shipped: int | None) -> Status:
+    """The status of a question: 0 for yes."""
+    return Status(None if held is None else int(not held), None if shipped is None else int(not shipped))
 
 
 def items_span(items: Sequence[Item], otherwise: Span) -> Span:
@@ -1282,9 +1306,7 @@ def script_name(pieces: Value) -> str:
     for piece in pieces:
         if isinstance(piece, Known):
             texts.append(piece.text)
-        elif piece.kind is Kind.SCRIPT and piece.name == "folder" and not texts:
-            texts.append(".")
-        elif piece.name == "PWD" and not texts:
+        elif (piece.kind is Kind.SCRIPT and piece.name == "folder" and not texts) or (piece.name == "PWD" and not texts):
             texts.append(".")
         else:
             text = default_text((piece,))

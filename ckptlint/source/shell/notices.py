@@ -19,6 +19,7 @@ TRAILING = re.compile(r"(\\[ \t])[ \t]*(?:#.*)?$")
 
 
 def found(source: SourceText, records: Sequence[Record], comments: Sequence[Comment]) -> Iterator[Notice]:
+    """What is lost in one script, from its commands and comments."""
     text = source.text
     if "\r\n" in text and text.count("\r\n") == text.count("\n"):
         at = text.index("\r\n")
@@ -37,6 +38,7 @@ def found(source: SourceText, records: Sequence[Record], comments: Sequence[Comm
 
 
 def looks_like_argument(word: Argument) -> bool:
+    """Whether a command's first word is an argument that lost its command."""
     text = word.text
     text = word.template() if text is None else text
     return bool(ARGUMENT.fullmatch(text)) or word.is_rest
@@ -104,6 +106,7 @@ def blank_arguments(record: Record) -> Iterator[Notice]:
 
 
 def behind_tee(record: Record) -> Iterator[Notice]:
+    """Words for another program that ``tee`` takes for file names."""
     if record.pipeline is None or not record.argv or base(record.argv[0]) != "tee" or record.first_stage:
         return
     words = [word for word in record.argv[1:] if not TEE_OPTIONS.fullmatch(word.text or "")]

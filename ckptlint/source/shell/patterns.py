@@ -12,6 +12,12 @@ CLASSES = {
 }  # fmt: skip
 
 
+def effort(parts: Parts, text: str) -> int:
+    """How many steps matching may take at worst."""
+    stars = sum(part.count("*") + part.count("+(") for part, quoted in parts if not quoted)
+    return int((len(text) + 1) ** min(stars, 8))
+
+
 @lru_cache(maxsize=512)
 def regex(parts: Parts, greedy: bool = True) -> re.Pattern[str] | None:
     """The pattern of texts, each with whether it stands in quotes; None for one that cannot be translated."""
@@ -25,6 +31,7 @@ def regex(parts: Parts, greedy: bool = True) -> re.Pattern[str] | None:
 
 
 def translate(text: str, greedy: bool) -> str:
+    """An unquoted text as a regular expression."""
     found, at = [], 0
     while at < len(text):
         char = text[at]
@@ -66,6 +73,7 @@ def bracket_end(text: str, at: int) -> int | None:
 
 
 def bracket(inside: str) -> str:
+    """What stands between ``[`` and ``]``."""
     negated = inside[:1] in ("!", "^")
     body = inside[1:] if negated else inside
     body = re.sub(r"\[:(\w+):\]", lambda found: f"\0{found.group(1)}\0", body)

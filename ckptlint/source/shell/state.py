@@ -12,14 +12,38 @@ from ckptlint.source.text import Span
 
 # Set in every session, so an empty environment says nothing about them.
 ALWAYS_SET = frozenset(
-    "HOME USER LOGNAME PATH PWD OLDPWD HOSTNAME SHELL TERM LANG UID EUID PPID RANDOM SRANDOM SECONDS LINENO BASHPID HOSTTYPE "
-    "MACHTYPE OSTYPE BASH BASH_VERSION SHLVL".split()
+    [
+        "HOME",
+        "USER",
+        "LOGNAME",
+        "PATH",
+        "PWD",
+        "OLDPWD",
+        "HOSTNAME",
+        "SHELL",
+        "TERM",
+        "LANG",
+        "UID",
+        "EUID",
+        "PPID",
+        "RANDOM",
+        "SRANDOM",
+        "SECONDS",
+        "LINENO",
+        "BASHPID",
+        "HOSTTYPE",
+        "MACHTYPE",
+        "OSTYPE",
+        "BASH",
+        "BASH_VERSION",
+        "SHLVL",
+    ]
 )
 CLOCKS = frozenset({"EPOCHSECONDS", "EPOCHREALTIME"})
 
 
 class Variable(NamedTuple):
-    """``items`` of an array, ``named`` an associative one; ``place`` is the assignment, ``settled`` if it stood under no condition."""
+    """``items`` of an array, ``named`` an associative one; ``place`` is the assignment, ``settled``: under no condition."""
 
     value: Value = ()
     items: Mapping[str, Value] | None = None
@@ -62,9 +86,10 @@ START = Trace(None, ())
 class State:
     """Mutable; every way through the script has its own.
 
-    ``positional`` is None when the caller is unknown, ``shifted`` then counts what ``shift`` took. ``flow`` is why the rest of the
-    list is skipped: ``exit``, ``return``, ``break`` or ``continue`` (with ``levels``). ``shipped``: the way taken in an empty
-    environment without arguments. ``failed``: commands that failed on this way; ``failures``: those that would have ended it.
+    ``positional`` is None when the caller is unknown, ``shifted`` then counts what ``shift`` took. ``flow`` is why the rest of
+    the list is skipped: ``exit``, ``return``, ``break`` or ``continue`` (with ``levels``). ``shipped``: the way taken in
+    an empty environment without arguments. ``failed``: commands that failed on this way; ``failures``: those that
+    would have ended it.
     """
 
     variables: dict[str, Variable] = field(default_factory=dict)
@@ -161,6 +186,7 @@ class State:
 
 
 def merged_status(one: Status, other: Status) -> Status:
+    """The status where two ways come together."""
     if one == other:
         return one
     code = one.code if one.code == other.code else None
@@ -179,4 +205,5 @@ def blended(name: str, one: Variable | None, other: Variable | None, prefer_othe
 
 
 def literal(text: str) -> Value:
+    """A text that is written nowhere."""
     return (Known(text),) if text else ()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Union
 
 from ckptlint.source.shell.values import Quote
 from ckptlint.source.text import Span
@@ -64,16 +63,20 @@ class Arithmetic:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ProcessSubstitution:
+    """``<(…)`` or ``>(…)``."""
+
     body: tuple[Item, ...]
     span: Span
     quoted: bool = True
 
 
-Part = Union[Literal, Parameter, Substitution, Arithmetic, ProcessSubstitution]
+Part = Literal | Parameter | Substitution | Arithmetic | ProcessSubstitution
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Word:
+    """What stands between blanks: literals and expansions, one against the other."""
+
     parts: tuple[Part, ...]
     span: Span
 
@@ -96,6 +99,8 @@ class Element:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Assignment:
+    """``name=word``, ``name[index]+=word`` or ``name=(elements)``."""
+
     name: str
     name_span: Span
     index: Word | None
@@ -132,6 +137,8 @@ class Heredoc:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Simple:
+    """A command with its assignments, words and redirections."""
+
     assignments: tuple[Assignment, ...]
     words: tuple[Word | Assignment, ...]
     redirects: tuple[Redirect, ...]
@@ -171,6 +178,8 @@ class For:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ArithmeticFor:
+    """``for ((start; condition; step))``."""
+
     start: Word
     condition: Word
     step: Word
@@ -181,6 +190,8 @@ class ArithmeticFor:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class While:
+    """``while`` or ``until``."""
+
     condition: tuple[Item, ...]
     body: tuple[Item, ...]
     until: bool
@@ -190,6 +201,8 @@ class While:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Arm:
+    """``patterns) body`` of a ``case``; ``end`` is ``;;``, ``;&``, ``;;&`` or nothing."""
+
     patterns: tuple[Word, ...]
     body: tuple[Item, ...]
     end: str
@@ -197,6 +210,8 @@ class Arm:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Case:
+    """``case subject in … esac``."""
+
     subject: Word
     arms: tuple[Arm, ...]
     redirects: tuple[Redirect, ...]
@@ -205,6 +220,8 @@ class Case:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Function:
+    """``name() body``."""
+
     name: str
     body: Node
     span: Span
@@ -212,6 +229,8 @@ class Function:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ArithmeticCommand:
+    """``((expression))``."""
+
     expression: Word
     redirects: tuple[Redirect, ...]
     span: Span
@@ -228,6 +247,8 @@ class Test:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Conditional:
+    """``[[ … ]]``."""
+
     test: Test
     redirects: tuple[Redirect, ...]
     span: Span
@@ -235,6 +256,8 @@ class Conditional:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Pipeline:
+    """``stages`` joined by ``|``; one alone when ``negated``."""
+
     stages: tuple[Node, ...]
     negated: bool
     span: Span
@@ -249,24 +272,13 @@ class AndOr:
     span: Span
 
 
-Node = Union[
-    Simple,
-    Group,
-    If,
-    For,
-    ArithmeticFor,
-    While,
-    Case,
-    Function,
-    ArithmeticCommand,
-    Conditional,
-    Pipeline,
-    AndOr,
-]
+Node = Simple | Group | If | For | ArithmeticFor | While | Case | Function | ArithmeticCommand | Conditional | Pipeline | AndOr
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Item:
+    """One command of a list."""
+
     node: Node
     background: bool
 

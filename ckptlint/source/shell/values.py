@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
-from typing import NamedTuple, Union
+from typing import NamedTuple
 
 from ckptlint.source.text import Span
 
@@ -65,7 +66,8 @@ class Unknown(NamedTuple):
     """Text that only a run knows. ``shown`` is how the script spells it.
 
     ``default`` is what stands there when the environment or the caller gives nothing (None: then it is empty); it stays one
-    argument when ``keeps``, being quoted inside ``${X:-"…"}``. ``commands`` are the numbers of the commands whose exit status it is.
+    argument when ``keeps``, being quoted inside ``${X:-"…"}``. ``commands`` are the numbers of the commands whose exit status
+    it is.
     """
 
     kind: Kind
@@ -77,7 +79,7 @@ class Unknown(NamedTuple):
     keeps: bool = False
 
 
-Piece = Union[Known, Unknown]
+Piece = Known | Unknown
 Value = tuple[Piece, ...]
 
 
@@ -194,9 +196,10 @@ class Argument:
             return None
         first, last = known[0], known[-1]
         same = all(span.source is first.source for span in known)
-        ordered = all(a.end <= b.start for a, b in zip(known, known[1:], strict=False))
+        ordered = all(a.end <= b.start for a, b in itertools.pairwise(known))
         return Span(first.source, first.start, last.end) if same and ordered else None
 
 
 def is_empty(piece: Piece) -> bool:
+    """Whether a piece is no text at all."""
     return isinstance(piece, Known) and not piece.text

@@ -373,7 +373,13 @@ class WordReader:
             found = (IN_BRACE_DOUBLE if quoted else IN_BRACE).match(text, start)
             self.at = found.end() if found else start + 1
             last = parts[-1] if parts else None
-            if isinstance(last, Literal) and last.braced and last.span.end == start and not last.escaped and last.quote is quote:
+            if (
+                isinstance(last, Literal)
+                and last.braced
+                and last.span.end == start
+                and not last.escaped
+                and last.quote is quote
+            ):
                 parts.pop()
                 start = last.span.start
             parts.append(Literal(text[start : self.at], self.span(start), quote, True))
@@ -413,10 +419,11 @@ STOPS = {"/": "/}", "//": "/}", "/#": "/}", "/%": "/}", ":": ":}"}
 
 
 def ansi_character(code: str) -> str:
+    """The character a code behind a backslash stands for: ``x41``, ``u00e9``, ``101``."""
     if code[0] in "xuU":
         number = int(code[1:], 16)
     elif code[0] == "c":
         number = ord(code[1]) & 0x1F
     else:
         number = int(code, 8) & 0xFF
-    return chr(number) if number < 0x110000 else ""
+    return chr(number) if number < 0xD800 or 0xE000 <= number < 0x110000 else ""

@@ -16,21 +16,118 @@ TIMEOUT = frozenset({"-s", "--signal", "-k", "--kill-after"})
 NICE = frozenset({"-n", "--adjustment"})
 SUDO = frozenset({"-u", "-g", "-h", "-p", "-C", "-T", "-U", "-r", "-t", "-D", "-R", "--user", "--group", "--host", "--prompt"})
 STDBUF = frozenset({"-i", "-o", "-e", "--input", "--output", "--error"})
-NUMACTL = frozenset({"-N", "-m", "-C", "-p", "-i", "-P", "--cpunodebind", "--membind", "--physcpubind", "--preferred", "--interleave"})
+NUMACTL = frozenset(
+    {"-N", "-m", "-C", "-p", "-i", "-P", "--cpunodebind", "--membind", "--physcpubind", "--preferred", "--interleave"}
+)
 TASKSET = frozenset[str]()
 EXEC = frozenset({"-a"})
 TIME = frozenset({"-f", "-o", "--format", "--output"})
 DOCKER_EXEC = frozenset({"-e", "--env", "-w", "--workdir", "-u", "--user", "--env-file", "--detach-keys"})
 SRUN = frozenset(
-    "-A -a -b -c -C -d -D -e -G -i -I -J -L -m -M -n -N -o -p -q -r -S -t -T -w -x "
-    "--account --begin --chdir --cluster-constraint --clusters --comment --constraint --container --container-image "
-    "--container-mounts --container-name --container-workdir --container-env --container-writable --cores-per-socket --cpu-bind "
-    "--cpu-freq --cpus-per-gpu --cpus-per-task --dependency --distribution --epilog --error --exclude --export --gpu-bind --gpus "
-    "--gpus-per-node --gpus-per-socket --gpus-per-task --gres --het-group --hint --input --job-name --jobid --kill-on-bad-exit "
-    "--licenses --mail-type --mail-user --mem --mem-bind --mem-per-cpu --mem-per-gpu --mpi --network --nodefile --nodelist "
-    "--nodes --ntasks --ntasks-per-core --ntasks-per-gpu --ntasks-per-node --ntasks-per-socket --open-mode --output "
-    "--partition --priority --prolog --qos --relative --reservation --signal --slurmd-debug --task-epilog --task-prolog "
-    "--tasks-per-node --threads --threads-per-core --time --time-min --tmp --uid --wait --wckey --profile".split()
+    [
+        "-A",
+        "-a",
+        "-b",
+        "-c",
+        "-C",
+        "-d",
+        "-D",
+        "-e",
+        "-G",
+        "-i",
+        "-I",
+        "-J",
+        "-L",
+        "-m",
+        "-M",
+        "-n",
+        "-N",
+        "-o",
+        "-p",
+        "-q",
+        "-r",
+        "-S",
+        "-t",
+        "-T",
+        "-w",
+        "-x",
+        "--account",
+        "--begin",
+        "--chdir",
+        "--cluster-constraint",
+        "--clusters",
+        "--comment",
+        "--constraint",
+        "--container",
+        "--container-image",
+        "--container-mounts",
+        "--container-name",
+        "--container-workdir",
+        "--container-env",
+        "--container-writable",
+        "--cores-per-socket",
+        "--cpu-bind",
+        "--cpu-freq",
+        "--cpus-per-gpu",
+        "--cpus-per-task",
+        "--dependency",
+        "--distribution",
+        "--epilog",
+        "--error",
+        "--exclude",
+        "--export",
+        "--gpu-bind",
+        "--gpus",
+        "--gpus-per-node",
+        "--gpus-per-socket",
+        "--gpus-per-task",
+        "--gres",
+        "--het-group",
+        "--hint",
+        "--input",
+        "--job-name",
+        "--jobid",
+        "--kill-on-bad-exit",
+        "--licenses",
+        "--mail-type",
+        "--mail-user",
+        "--mem",
+        "--mem-bind",
+        "--mem-per-cpu",
+        "--mem-per-gpu",
+        "--mpi",
+        "--network",
+        "--nodefile",
+        "--nodelist",
+        "--nodes",
+        "--ntasks",
+        "--ntasks-per-core",
+        "--ntasks-per-gpu",
+        "--ntasks-per-node",
+        "--ntasks-per-socket",
+        "--open-mode",
+        "--output",
+        "--partition",
+        "--priority",
+        "--prolog",
+        "--qos",
+        "--relative",
+        "--reservation",
+        "--signal",
+        "--slurmd-debug",
+        "--task-epilog",
+        "--task-prolog",
+        "--tasks-per-node",
+        "--threads",
+        "--threads-per-core",
+        "--time",
+        "--time-min",
+        "--tmp",
+        "--uid",
+        "--wait",
+        "--wckey",
+        "--profile",
+    ]
 )
 
 
@@ -48,6 +145,8 @@ def options(words: Words, at: int, with_value: frozenset[str]) -> int:
 
 
 def behind(with_value: frozenset[str], operands: int = 0) -> Callable[[Words], int]:
+    """A reader of options, and of so many words before the command."""
+
     def count(words: Words) -> int:
         return options(words, 1, with_value) + operands
 
@@ -55,6 +154,7 @@ def behind(with_value: frozenset[str], operands: int = 0) -> Callable[[Words], i
 
 
 def env(words: Words) -> int:
+    """``env [options] [NAME=value]... command``."""
     at = options(words, 1, ENV)
     while at < len(words) and ASSIGNMENT.match(words[at].template()):
         at += 1
@@ -62,6 +162,7 @@ def env(words: Words) -> int:
 
 
 def sudo(words: Words) -> int:
+    """``sudo [options] [NAME=value]... command``."""
     at = options(words, 1, SUDO)
     while at < len(words) and ASSIGNMENT.match(words[at].template()):
         at += 1
@@ -77,6 +178,7 @@ def ray(words: Words) -> int:
 
 
 def docker(words: Words) -> int:
+    """``docker exec [options] container command``."""
     if len(words) < 2 or words[1].text != "exec":
         return len(words)
     return options(words, 2, DOCKER_EXEC) + 1
