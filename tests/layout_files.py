@@ -67,7 +67,8 @@ def dcp(ranks: int = 2, keys: tuple[str, ...] = ("model.weight", "optimizer.stat
     """A DCP folder. The pickle has no torch classes in it, but every word and number in torch's own order."""
     shards = {f"__{rank}_0.distcp": torch_bytes({"shard": rank}) for rank in range(ranks)}
     storage = [
-        {"relative_path": name, "offset": 0, "length": len(data), "transform_descriptors": None} for name, data in shards.items()
+        {"relative_path": name, "offset": 0, "length": len(data), "transform_descriptors": None}
+        for name, data in shards.items()
     ]
     return {**shards, ".metadata": pickle.dumps({"state_dict_metadata": list(keys), "storage_data": storage}, 4)}
 
@@ -287,7 +288,11 @@ def paired_files(step: int) -> Files:
 
 
 def mindspore(step: int) -> Files:
-    parameters = {"conv.weight": bytes(400), "moments.conv.weight": bytes(400), "global_step": (step * 10).to_bytes(4, "little")}
+    parameters = {
+        "conv.weight": bytes(400),
+        "moments.conv.weight": bytes(400),
+        "global_step": (step * 10).to_bytes(4, "little"),
+    }
     return {f"resnet-{step}_10.ckpt": mindspore_bytes(parameters)}
 
 
@@ -299,7 +304,10 @@ def mindformers(step: int) -> Files:
 def rank_files(step: int) -> Files:
     files: Files = {}
     for rank in range(2):
-        files[f"model_rank_{rank}.pth"], files[f"optimizer_rank_{rank}.pth"] = torch_bytes({"weight": 1}), torch_bytes(OPTIMIZER)
+        files[f"model_rank_{rank}.pth"], files[f"optimizer_rank_{rank}.pth"] = (
+            torch_bytes({"weight": 1}),
+            torch_bytes(OPTIMIZER),
+        )
         files[f".rank_{rank}_complete"] = b"1"
     return under(f"step_{step}", files)
 

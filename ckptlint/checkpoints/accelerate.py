@@ -45,9 +45,11 @@ class AccelerateLayout(PlacedLayout):
         mine = partial(is_accelerate, listing)
         if any_is(found, mine):
             forms = {_form(path) for _, path in found[:32] if mine(path)}
-            kept = [(step, path) for step, path in found if _form(path) in forms and not _is_foreign(listing, path)]
+            kept = [(step, path) for step, path in found if _form(path) in forms]
             for at, (step, path) in enumerate(kept):
-                yield Place(path, step, tuple(older for _, older in kept[at + 1 : at + 3]))
+                if not _is_foreign(listing, path):
+                    older = (path for _, path in kept[at + 1 : at + 3])
+                    yield Place(path, step, tuple(path for path in older if not _is_foreign(listing, path)))
         elif is_accelerate(listing, "") and not huggingface.holds_trainer_state(listing, ""):
             match = _CHECKPOINT.fullmatch(listing.name)
             yield Place("", int(match[1]) if match and len(match[1]) < 16 else None)

@@ -26,7 +26,7 @@ _NUMBERS = (
     re.compile(r"^(\d+)$"),
 )
 # Names that belong to a layout of its own.
-_FOREIGN = re.compile(r"iter_\d{7,}|(?:pytorch_model_fsdp|optimizer)(?:_\d+)?|release|.*\.ckpt|.*_universal")
+_FOREIGN = re.compile(r"iter_\d{7,}.*|(?:pytorch_model_fsdp|optimizer)(?:_\d+)?|release|.*\.ckpt|.*_universal")
 _POINTERS = ("LATEST", "latest")
 _UNFINISHED = "-unfinished"
 _ENOUGH = 32
@@ -89,14 +89,16 @@ def _is_mine(listing: Listing, path: str) -> bool:
         name.startswith("pytorch_model_fsdp") for name in inside
     ):
         return False
-    return distributed.is_dcp(names) or any(distributed.is_dcp(files(listing, f"{path}/{name}")) for name in inside[:8])
+    return distributed.is_dcp(names) or any(
+        distributed.is_dcp(files(listing, distributed.under(path, name))) for name in inside[:8]
+    )
 
 
 def _is_root(listing: Listing) -> bool:
     names, inside = listing.files(), listing.directories()
-    if _FOREIGN.fullmatch(listing.name) or not distributed.is_dcp(names) or "extra_state" in inside:
+    if _FOREIGN.fullmatch(listing.name) or "extra_state" in inside or "meta.pt" in names:  # meta.pt: Lightning's, sharded
         return False
-    return "meta.pt" not in names  # a sharded checkpoint of Lightning
+    return distributed.is_dcp(names) or (step_of(listing.name) is not None and _is_mine(listing, ""))
 
 
 def _parts(folder: Folder) -> tuple[str, ...]:

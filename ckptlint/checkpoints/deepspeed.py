@@ -125,12 +125,16 @@ def _ranks(names: tuple[str, ...], pattern: re.Pattern[str]) -> dict[int, set[in
 
 
 def _world(optimizers: Mapping[int, set[int]], models: Mapping[int, set[int]], says: Mapping[str, object]) -> int:
-    """How many data-parallel ranks wrote: by the highest one that has a file, or by what rank 0 says; 0: not known."""
+    """How many data-parallel ranks wrote: by what rank 0 says, else by the highest one that has a file; 0: not known.
+
+    Files of higher ranks are left of an earlier save into the same folder, by more processes.
+    """
     if not optimizers and not models:
         return 0
-    seen = max(max(ranks) + 1 for ranks in (*optimizers.values(), *models.values()))
     said = says.get("dp_world_size")
-    return max(seen, said) if isinstance(said, int) and said < _MANY else seen
+    if isinstance(said, int) and 0 < said < _MANY:
+        return said
+    return max(max(ranks) + 1 for ranks in (*optimizers.values(), *models.values()))
 
 
 def _gaps(label: str, ranks: Mapping[int, set[int]], kind: str, world: int) -> list[str]:

@@ -22,7 +22,9 @@ from ckptlint.run import State
 
 _VERSION = b"pytorch-lightning_version"
 _NAMED = re.compile(r"(?:.*[^\w])?(?:epoch|step)=\d+.*\.ckpt|last(?:-v\d+)?\.ckpt|hpc_ckpt_\d+\.ckpt|.*-last\.ckpt")
+_OWN_NAME = re.compile(r"(?:^|[^\w])(?:epoch|step)=\d+")
 _STEP = re.compile(r"step=(\d+)")
+_HEAD = 400  # bytes of a file in which its first keys lie
 _MOST = 2000  # files of which the step is read
 
 
@@ -53,10 +55,12 @@ def _order(listing: Listing, steps: dict[str, int | None], name: str) -> tuple[i
 
 
 def is_lightning(listing: Listing, name: str) -> bool:
-    """Whether a file is Lightning's: by its first keys, or by its name where they cannot be read."""
+    """Whether a file is Lightning's: by its name where that is of Lightning's own form, else by its first keys."""
     if not name.endswith(".ckpt"):
         return False
-    start = pickles.head(listing, name)
+    if _OWN_NAME.search(name):
+        return True
+    start = pickles.head(listing, name, _HEAD)
     if start:
         return _VERSION in start
     return bool(_NAMED.fullmatch(name)) and not integrity.is_old_torch(listing, name)
@@ -68,12 +72,11 @@ def _is_folder(listing: Listing, name: str) -> bool:
 
 
 def _step(listing: Listing, name: str) -> int | None:
-    inside = integrity.values(pickles.head(listing, name), ("global_step",)).get("global_step")
-    step = whole_number(inside)
-    if step is not None:
-        return step
     match = _STEP.search(name)
-    return number_of(match[1]) if match else None
+    if match:
+        return number_of(match[1])
+    inside = integrity.values(pickles.head(listing, name, _HEAD), ("global_step",)).get("global_step")
+    return whole_number(inside)
 
 
 def _file(listing: Listing, place: Place, info: FileInfo, deep: bool, now: float | None) -> Checkpoint:

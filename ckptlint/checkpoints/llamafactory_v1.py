@@ -58,7 +58,7 @@ def _is_v1(listing: Listing, path: str) -> bool:
         names, folders = listing.files(path), listing.directories(path)
     except Unreachable:
         return False
-    if "trainer_state.json" in names:
+    if "trainer_state.json" in names or ".metadata" in names or "common.pt" in names:  # the latter are Megatron's
         return False
     return MARKER in names or ("metadata.json" in names and (not folders or bool(_FOLDERS & set(folders)) or "latest" in names))
 

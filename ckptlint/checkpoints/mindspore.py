@@ -340,7 +340,7 @@ def _behind(
     texts = []
     for rank in lost[:3]:
         stopped = whole_number(last.get(rank, {}).get("last_step"))
-        at = f", which stopped at step {stopped}" if stopped is not None else ""
+        at = f", which stopped at step {stopped}," if stopped is not None else ""
         texts.append(f"no common step: rank {rank}{at} has no file of this one")
     if len(lost) > 3:
         texts.append(f"nor have {len(lost) - 3} more ranks")

@@ -20,7 +20,7 @@ from ckptlint.run import State
 _STEP = re.compile(r"(?:.*[^\d.])?(\d+)")
 _TEMPORARY = re.compile(r"(?:.*[^\d.])?(\d+)\.orbax-checkpoint-tmp(?:-\d+)?")
 _FLAX = re.compile(r"(?:checkpoint_|ckpt_?)(\d+)")
-_SURE = frozenset(("_CHECKPOINT_METADATA", "_METADATA", "commit_success.txt", "manifest.ocdbt"))
+_OWN = frozenset(("_CHECKPOINT_METADATA", "commit_success.txt"))
 
 
 class OrbaxLayout(PlacedLayout):
@@ -40,8 +40,9 @@ class OrbaxLayout(PlacedLayout):
         sure = {_form(name) for _, finished, name in found[:_ENOUGH] if finished and is_orbax(listing, name)}
         kept = [one for one in found if _form(one[2]) in sure or (not one[1] and _TEMPORARY.fullmatch(one[2]))]
         kept += [(step, 1, name) for name in listing.files() if (step := _flax_step(listing, name)) is not None]
-        for step, _, name in sorted(kept, reverse=True):
-            yield Place(name, step)
+        kept.sort(reverse=True)
+        for at, (step, _, name) in enumerate(kept):
+            yield Place(name, step, tuple(older for _, _, older in kept[at + 1 : at + 2]))
         if not kept and is_orbax(listing, ""):
             match = _STEP.fullmatch(listing.name)
             yield Place("", number_of(match[1]) if match else None)
@@ -55,7 +56,7 @@ class OrbaxLayout(PlacedLayout):
                 (f"{place.path} holds nothing but zero bytes",) if not broken and _zeros(folder.listing, place.path) else ()
             )
             return examined(one, place.step, [Part(broken=broken, state=_STATE, unfinished=bool(broken))], now)
-        return examined(folder, place.step, [_orbax(folder)], now, backend="Orbax")
+        return examined(folder, place.step, [_committed(folder, place), _orbax(folder)], now, backend="Orbax")
 
 
 _STATE = frozenset({State.MODEL, State.OPTIMIZER, State.PROGRESS})
@@ -68,11 +69,18 @@ def _form(name: str) -> str:
 
 
 def is_orbax(listing: Listing, path: str) -> bool:
-    """Whether a folder holds what Orbax writes."""
-    names, inside = files(listing, path), folders(listing, path)
-    if _SURE & set(names) and "trainer_state.json" not in names:
+    """Whether a folder is a checkpoint of Orbax: its own marks, or those of items in it that are no checkpoints themselves."""
+    names = set(files(listing, path))
+    if (
+        path.rpartition("/")[2].startswith("ocdbt.process_")
+        or listing.name.startswith("ocdbt.process_")
+        or "trainer_state.json" in names
+    ):
+        return False
+    if _OWN & names or {"_METADATA", "manifest.ocdbt"} <= names:
         return True
-    return any(_SURE & set(files(listing, f"{path}/{name}" if path else name)) for name in inside[:4])
+    inside = (set(files(listing, f"{path}/{name}" if path else name)) for name in folders(listing, path)[:4])
+    return any("_METADATA" in each and not _OWN & each for each in inside)
 
 
 def _flax_step(listing: Listing, name: str) -> int | None:
@@ -95,6 +103,16 @@ def _zeros(listing: Listing, path: str) -> bool:
         return False
 
 
+_COMMITTED = "commit_success.txt"
+
+
+def _committed(folder: Folder, place: Place) -> Part:
+    """Where a folder cannot be renamed this file is written last; then the folder before has one."""
+    if _COMMITTED in folder.names or not any(_COMMITTED in files(folder.listing, older) for older in place.older):
+        return Part()
+    return Part(broken=(f"{_COMMITTED} is missing: the save did not finish",), unfinished=True)
+
+
 def _orbax(folder: Folder) -> Part:
     if _TEMPORARY.fullmatch(folder.path.rpartition("/")[2]):
         return Part(broken=("the folder still has its temporary name: the save was interrupted",), unfinished=True)
@@ -105,21 +123,28 @@ def _orbax(folder: Folder) -> Part:
         content = folder.json("_CHECKPOINT_METADATA")
         if isinstance(content, str):
             broken.append(content)
-        elif content is not None and "commit_timestamp_nsecs" in content and content["commit_timestamp_nsecs"] is None:
-            broken.append("_CHECKPOINT_METADATA says that the save was not committed")
     for name, info in folder.tree.items():
         last = name.rpartition("/")[2]
         if info.size == 0 and last in ("_METADATA", "_sharding", "manifest.ocdbt", "checkpoint"):
             broken.append(f"{name} is empty")
         elif last == "_METADATA" and isinstance(wrong := folder.json(name), str):
             broken.append(wrong)
-    for name in folder.folders:
-        inside = set(folder.inside(name))
-        nested = folders(folder.listing, folder.at(name))
-        if "_METADATA" in inside and not ({"manifest.ocdbt", "checkpoint"} & inside) and not nested:
-            broken.append(f"{name}/ holds no arrays")
-        if "d" in nested and "manifest.ocdbt" not in inside:
-            broken.append(f"{name}/manifest.ocdbt is missing")
+    for name in ("", *folder.folders):
+        broken += _arrays(folder, name)
     if broken:
         return Part(broken=tuple(broken), unfinished=True)
     return Part(state=_STATE)
+
+
+def _arrays(folder: Folder, item: str) -> list[str]:
+    """An item's arrays: manifest.ocdbt and the folder ``d`` belong together. Other files in it a restore does without."""
+    inside, nested = set(files(folder.listing, folder.at(item))), folders(folder.listing, folder.at(item))
+    label = f"{item}/" if item else ""
+    faults = []
+    if item and "_METADATA" in inside and not ({"manifest.ocdbt", "checkpoint"} & inside) and not nested:
+        faults.append(f"{label} holds no arrays")
+    if "d" in nested and "manifest.ocdbt" not in inside:
+        faults.append(f"{label}manifest.ocdbt is missing")
+    if "manifest.ocdbt" in inside and not files(folder.listing, folder.at(f"{label}d")):
+        faults.append(f"{label}d/ is missing or empty: it holds the arrays")
+    return faults

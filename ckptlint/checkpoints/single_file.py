@@ -20,7 +20,7 @@ from ckptlint.checkpoints.listing import FileInfo, Listing
 from ckptlint.checkpoints.placed import number_of
 from ckptlint.run import State
 
-_SUFFIX = re.compile(r"(?:\.(?:pth|pt|ckpt|checkpoint))?\.(?:pt|pth|th|ckpt|tar|checkpoint|pkl)")
+_SUFFIX = re.compile(r"(?:\.(?:pth|pt|ckpt|checkpoint))?\.(?:pt|pth|th|ckpt|tar|checkpoint|pkl)$")
 
 # Files that belong to another layout's folder, or to none.
 _FOREIGN = re.compile(
@@ -112,7 +112,7 @@ class Named:
 
 def named(name: str) -> Named | None:
     """What a file's name tells; None where it is not one of a checkpoint."""
-    suffix = next((match for match in _SUFFIX.finditer(name) if match.end() == len(name)), None)
+    suffix = _SUFFIX.search(name)
     if suffix is None or _FOREIGN.fullmatch(name) or name.startswith("."):
         return None
     stem = name[: suffix.start()]

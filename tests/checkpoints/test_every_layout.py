@@ -1,4 +1,4 @@
-"""What holds of every layout: it is told from the directory alone, and of a damaged newest checkpoint the older one is taken."""
+"""What holds of every layout: the directory alone tells it, and where the newest one is damaged the older is taken."""
 
 from __future__ import annotations
 
