@@ -181,7 +181,8 @@ def remove(shell: ShellSource, command: Command, arguments: Sequence[Argument]) 
 
 def extent(command: Command, argument: Argument) -> Span:
     """The word an argument is written as: in the command, or in the variable it was cut out of."""
-    if sum(word.span == argument.span for word in command.words) == 1 and argument.span.source is command.span.source:
+    alone = sum(word.span == argument.span for word in command.words) == 1
+    if alone and not command.in_text and argument.span.source is command.span.source:
         return argument.span
     pieces = [piece for piece in flattened(argument.pieces) if not (isinstance(piece, Known) and not piece.text)]
     spans = [piece.span for piece in pieces]
