@@ -21,10 +21,10 @@ from ckptlint import suppressions
 from ckptlint.discovery import Target, Trouble, find
 from ckptlint.outcome import Outcome, outcome
 from ckptlint.rule import Diagnostic, Rule, SourceRule, all_rules
-from ckptlint.run import Literal, Run, Unknown, Variable
+from ckptlint.run import Literal, Run, Storage, Unknown, Variable
 from ckptlint.settings import Choice, SettingsFinder
 from ckptlint.source.file import SourceFile
-from ckptlint.source.text import SourceError
+from ckptlint.source.text import SourceError, SourceText
 
 if TYPE_CHECKING:
     from ckptlint.frameworks.framework import Framework
@@ -141,7 +141,7 @@ class Linter:
         """Check texts together; each comes with whether the user named it. Raises like ``check_paths``."""
         readings = [read_file(file, self.frameworks, named=named) for file, named in files]
         self._labels = _save_directories(run for reading in readings for run in reading.runs)
-        reports = tuple(self._report(reading) for reading in readings)
+        reports = _each_once(tuple(self._report(reading) for reading in readings))
         return Result(reports, tuple(trouble for report in reports for trouble in report.troubles))
 
     def check_file(self, file: SourceFile, *, named: bool = True) -> FileReport:
@@ -150,9 +150,13 @@ class Linter:
 
     def _report(self, reading: Reading) -> FileReport:
         settings = self._settings.of(Path(reading.file.path).parent)
-        runs = tuple(replace(run, neighbours=self._neighbours(run), storage=settings.storage) for run in reading.runs)
+        runs = tuple(self._placed(run, settings.storage) for run in reading.runs)
         enabled = self._choice.apply(settings.enabled()) - settings.ignored_for(reading.file.path)
         return examine(reading._replace(runs=runs), self.rules, enabled)
+
+    def _placed(self, run: Run, storage: Storage) -> Run:
+        ways = tuple(self._placed(way, storage) for way in run.ways)
+        return replace(run, neighbours=self._neighbours(run), storage=storage, ways=ways)
 
     def _neighbours(self, run: Run) -> tuple[str, ...]:
         own = _label(run)
@@ -246,13 +250,78 @@ def examine(reading: Reading, rules: Sequence[Rule], enabled: frozenset[str]) ->
         _collect(reports, _attempt(file.path, "the outcome of its run", _outcome, run), troubles)
     unused = by_code.get(UNUSED_SUPPRESSION)
     about = unused if isinstance(unused, SourceRule) and reading.runs and not troubles else None
-    left = suppressions.apply(diagnostics, comments, about, frozenset(by_code))
+    own = [diagnostic for diagnostic in diagnostics if diagnostic.span.path == file.path]
+    left = suppressions.apply(own, comments, about, frozenset(by_code)) + _elsewhere(diagnostics, file.path)
     left.sort(key=lambda diagnostic: diagnostic.sort_key)
     return FileReport(file, reading.named, tuple(left), tuple(reports), tuple(troubles))
 
 
 def _diagnose(rule: Rule, run: Run) -> list[Diagnostic]:
-    return list(rule.diagnose(run))
+    """What a rule finds in a run; of a launch with several ways to it, what it finds in one form or another on each of them."""
+    found = _diagnosed(rule, run)
+    for way in run.ways if found else ():
+        more = _diagnosed(rule, way)
+        if not more:
+            return []
+        said = {(diagnostic.span, diagnostic.message) for diagnostic in found}
+        found += [diagnostic for diagnostic in more if (diagnostic.span, diagnostic.message) not in said]
+    return _one_a_place(found) if run.ways else found
+
+
+def _diagnosed(rule: Rule, run: Run) -> list[Diagnostic]:
+    return [_at_home(diagnostic) for diagnostic in rule.diagnose(run)]
+
+
+def _at_home(diagnostic: Diagnostic) -> Diagnostic:
+    """A finding in a command inside of a YAML stands in the YAML."""
+    fix = diagnostic.fix
+    spans = (diagnostic.span, *(edit.span for edit in (fix.edits if fix is not None else ())))
+    if not any(hasattr(span.source, "home") for span in spans):
+        return diagnostic
+    from ckptlint.source.embedded import home, home_edits
+
+    edits = () if fix is None else home_edits(fix.edits)
+    return replace(diagnostic, span=home(diagnostic.span), fix=replace(fix, edits=edits) if fix is not None and edits else None)
+
+
+def _one_a_place(found: list[Diagnostic]) -> list[Diagnostic]:
+    return list({diagnostic.span: diagnostic for diagnostic in reversed(found)}.values())[::-1]
+
+
+def _elsewhere(diagnostics: Iterable[Diagnostic], path: str) -> list[Diagnostic]:
+    """Findings in other files that take part in this file's runs, without what the comments there silence."""
+    others: dict[SourceText, list[Diagnostic]] = defaultdict(list)
+    for diagnostic in diagnostics:
+        if diagnostic.span.path != path:
+            others[diagnostic.span.source].append(diagnostic)
+    left: list[Diagnostic] = []
+    for source, found in others.items():
+        comments = suppressions.read(SourceFile(source.path, source.encode()))
+        if not comments.skips_file:
+            left += suppressions.apply(found, comments, None, frozenset())
+    return left
+
+
+def _each_once(reports: tuple[FileReport, ...]) -> tuple[FileReport, ...]:
+    """A finding that the file itself and another one that names it lead to stays with the file itself."""
+    known = {_key(one) for report in reports for one in report.diagnostics if one.span.path == report.file.path}
+    left = []
+    for report in reports:
+        own = report.file.path
+        kept = []
+        for diagnostic in report.diagnostics:
+            if diagnostic.span.path == own:
+                kept.append(diagnostic)
+            elif _key(diagnostic) not in known:
+                known.add(_key(diagnostic))
+                kept.append(diagnostic)
+        left.append(report if len(kept) == len(report.diagnostics) else report._replace(diagnostics=tuple(kept)))
+    return tuple(left)
+
+
+def _key(diagnostic: Diagnostic) -> tuple[str, int, int, str]:
+    path, start, end, code = diagnostic.sort_key
+    return os.path.normpath(path), start, end, code
 
 
 def _outcome(run: Run) -> list[RunReport]:
@@ -318,4 +387,7 @@ def _directories(run: Run) -> set[str]:
 
 
 def _label(run: Run) -> str:
-    return f"{run.where.path} ({run.name})" if run.name else run.where.path
+    """The file that names the directory: a script that launches a YAML and the YAML itself are one run."""
+    places = (write.directory.setting.span for write in run.writes)
+    path = next((span.path for span in places if span is not None), run.where.path)
+    return f"{path} ({run.name})" if run.name else path

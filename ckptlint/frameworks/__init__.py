@@ -10,6 +10,7 @@ from ckptlint.frameworks.framework import Framework
 
 _YAML = (".yaml", ".yml")
 _JSON = (".json",)
+_SHELL = (".sh", ".bash", ".slurm", ".sbatch", ".zsh")
 
 
 class Entry(NamedTuple):
@@ -33,6 +34,8 @@ REGISTRY = (
     Entry("axolotl", "Axolotl", "axolotl", _YAML, ((b"base_model",),)),
     Entry("ms_swift", "MsSwift", "ms-swift", _YAML + _JSON, ((b"dataset", b"model"),)),
     Entry("ms_swift", "MegatronSwift", "Megatron-SWIFT", _YAML + _JSON, ((b"dataset", b"model"),)),
+    Entry("runwhere", "RunWhere", "RunWhere", _YAML, ((b"kind:", b"command:"),)),
+    Entry("launch_scripts", "LaunchScripts", "launch script", _SHELL, ((b"",),)),
     Entry("deepspeed", "DeepSpeed", "DeepSpeed", _YAML + _JSON, ((b"checkpoint",),)),
 )
 

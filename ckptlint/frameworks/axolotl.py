@@ -125,15 +125,7 @@ class Axolotl(Framework):
             problem = f"{TITLE} reads one YAML document, and a second one begins here"
             raise SourceError(documents[1].span, problem, "keep one run in a file")
         release = release_of(file, (TITLE,), ASSUMED)
-        settings = YamlSettings(
-            file.yaml,
-            documents[0].root,
-            SAFE_LOAD,
-            defaults(release),
-            f"default of {TITLE} {release.text}",
-            ("resume_from_checkpoint", "saves_per_epoch", "save_steps", "output_dir"),
-        )
-        return (read_run(settings, release),)
+        return (read_run(settings_of(file, documents[0].root, release), release),)
 
     def layout(self, run: Run) -> Layout:
         from ckptlint.checkpoints.huggingface import HuggingFaceLayout
@@ -173,6 +165,12 @@ def _is_training(root: YamlMapping) -> bool:
     if data is not None and not isinstance(data.value, Sequence):
         return False
     return sum(name in _OWN_KEYS for name, _ in root.items()) >= _ENOUGH
+
+
+def settings_of(file: SourceFile, root: YamlMapping, release: Release) -> YamlSettings:
+    """The settings in a configuration's mapping."""
+    after = ("resume_from_checkpoint", "saves_per_epoch", "save_steps", "output_dir")
+    return YamlSettings(file.yaml, root, SAFE_LOAD, defaults(release), f"default of {TITLE} {release.text}", after)
 
 
 def defaults(release: Release) -> dict[str, object]:

@@ -252,7 +252,7 @@ class FlagSettings:
             return Setting(name, True, place, place, joint=" ")
         flag = self._flag(name)
         given = self._given.get(name, [])
-        editor = _FlagEditor(self, flag, tuple(given))
+        editor = FlagEditor(self, flag, tuple(given))
         if not given:
             value = Unknown(f"`{self._open[0]}` may hold arguments") if self._open else flag.default
             return Setting(flag.options[0], value, source=self.default_source, editor=editor, joint=" ")
@@ -264,7 +264,7 @@ class FlagSettings:
             return Setting(shown, flag.kind == "on", place, place, editor=editor, joint=" ")
         return self._valued(flag, last, shown, editor)
 
-    def _valued(self, flag: Flag, last: Occurrence, shown: str, editor: _FlagEditor) -> Setting:
+    def _valued(self, flag: Flag, last: Occurrence, shown: str, editor: FlagEditor) -> Setting:
         values = [tail(last.option, last.start)] if last.start else list(last.values)
         texts = [known_text(value) for value in values]
         key_place = place_of(last.option)
@@ -384,7 +384,7 @@ class OverFile:
 
 
 @dataclass(frozen=True)
-class _FlagEditor:
+class FlagEditor:
     """Gives an option another value, wherever that is written, or takes it out, every time it is given."""
 
     settings: FlagSettings

@@ -14,6 +14,7 @@ from ckptlint.checkpoints.checkpoint import Checkpoint, Layout
 from ckptlint.frameworks import trainer
 from ckptlint.frameworks.framework import Framework, Pin, PinRequest, SaveRoot, release_of
 from ckptlint.frameworks.llamafactory_keys import ASSUMED, V0_CHECKPOINT_KEYS, V0_KEYS, transformers_of, v0_key, v0_keys
+from ckptlint.frameworks.settings import Layered, Settings
 from ckptlint.frameworks.spelling import keys_of_another_release, strange_keys
 from ckptlint.frameworks.trainer_keys import TRAINER_CHECKPOINT_KEYS, TRAINER_KEYS, Key, NoDefault
 from ckptlint.frameworks.yaml_settings import YamlSettings, documents_of
@@ -81,17 +82,7 @@ class LlamaFactory(Framework):
         documents = documents_of(file, _KEYS_OF_A_RUN)
         if not documents or not isinstance(documents[0].root, YamlMapping) or not _is_training(documents[0].root):
             return ()
-        release = release_of(file, ("llamafactory",), ASSUMED)
-        refuse_what_the_loader_refuses(file, release, TITLE)
-        settings = YamlSettings(
-            file.yaml,
-            documents[0].root,
-            SAFE_LOAD if release.before(_OMEGACONF_SINCE) else OMEGACONF,
-            _defaults(release),
-            f"default of {TITLE} {release.text}",
-            ("resume_from_checkpoint", "output_dir", "overwrite_output_dir"),
-        )
-        return (_Reader(settings, release).run(),)
+        return (_Reader(*_settings(file, documents[0].root)).run(),)
 
     def layout(self, run: Run) -> Layout:
         from ckptlint.checkpoints.huggingface import HuggingFaceLayout
@@ -112,6 +103,40 @@ class LlamaFactory(Framework):
         from ckptlint.frameworks.llamafactory_pin import pin
 
         return pin(run, request)
+
+
+def _settings(file: SourceFile, root: YamlMapping) -> tuple[YamlSettings, Release]:
+    release = release_of(file, ("llamafactory",), ASSUMED)
+    refuse_what_the_loader_refuses(file, release, TITLE)
+    schema = SAFE_LOAD if release.before(_OMEGACONF_SINCE) else OMEGACONF
+    source = f"default of {TITLE} {release.text}"
+    after = ("resume_from_checkpoint", "output_dir", "overwrite_output_dir")
+    return YamlSettings(file.yaml, root, schema, defaults(release), source, after), release
+
+
+def read_over(file: SourceFile, over: Settings) -> Run | None:
+    """The run of a YAML with ``key=value`` arguments behind it; None where it trains nothing.
+
+    Raises:
+        SourceError: LLaMA-Factory refuses the file.
+    """
+    root = file.yaml.documents[0].root
+    if not isinstance(root, YamlMapping):
+        return None
+    under, release = _settings(file, root)
+    settings = Layered(over, under)
+    return _Reader(settings, release).run() if _trains(settings) else None
+
+
+def read_arguments(settings: Settings, release: Release) -> Run | None:
+    """The run of ``--flag value`` arguments; None where they train nothing."""
+    return _Reader(settings, release).run() if _trains(settings) else None
+
+
+def _trains(settings: Settings) -> bool:
+    if not trainer.is_on(settings.value("do_train")) or any(name in settings for name in _NOT_OURS):
+        return False
+    return settings.value("stage") in STAGES and settings.value("finetuning_type") in FINETUNING_TYPES
 
 
 def _is_training(root: YamlMapping) -> bool:
@@ -143,9 +168,9 @@ def refuse_what_the_loader_refuses(file: SourceFile, release: Release, title: st
 
 
 class _Reader:
-    """One v0 YAML, read as ``get_train_args`` reads it."""
+    """One v0 configuration, read as ``get_train_args`` reads it."""
 
-    def __init__(self, settings: YamlSettings, release: Release) -> None:
+    def __init__(self, settings: Settings, release: Release) -> None:
         self.settings = settings
         self.release = release
         self.stage = settings.setting("stage")
@@ -154,7 +179,7 @@ class _Reader:
         self.resume = settings.setting("resume_from_checkpoint")
         self.overwrite = settings.setting("overwrite_output_dir")
         self.overwrites = trainer.is_on(self.overwrite.value)
-        self.keys = tuple(_keys(release))
+        self.keys = tuple(keys(release))
         self.obstacles = tuple(self._obstacles())
 
     def run(self) -> Run:
@@ -177,7 +202,7 @@ class _Reader:
             refusals=tuple(self._refusals()),
             strange_keys=tuple(self._strange_keys()),
             model=shown(self.settings.value("model_name_or_path") or ""),
-            settings=self.settings.settings([*(key.name for key in self.keys), *self._megatron_keys()]),
+            settings={name: self.settings.setting(name) for name in (*(key.name for key in self.keys), *self._megatron_keys())},
         )
 
     def _megatron_keys(self) -> Iterator[str]:
@@ -187,6 +212,8 @@ class _Reader:
     # -------------------------------------------------------------------------------- where and how often
 
     def _output_path(self) -> PathExpr | Unknown:
+        if self.output_dir.path is not None:
+            return self.output_dir.path
         if not isinstance(self.output_dir.value, str):
             return Unknown(f"`{self.output_dir}` is not a path")
         return PathExpr.of_text(self.output_dir.value, expanded=False)
@@ -220,6 +247,10 @@ class _Reader:
         if value is True:
             guards = (self.overwrite,) if self.overwrites else ()
             return Read(Choice.NEWEST, self.resume, raises_when_missing=True, needs_off=guards)
+        if isinstance(value, Unknown) and self.resume.path is None:
+            return Read(Choice.UNKNOWN, self.resume, why=value.why)
+        if self.resume.path is not None:
+            return Read(Choice.FIXED, self.resume, self.resume.path, raises_when_missing=True)
         path = PathExpr.of_text(str(value), expanded=False)
         if any(path.of(Variable)) or self._misfit(str(value)) is not None:
             return Read(Choice.UNKNOWN, self.resume, path, why=f"`{self.resume}` names no checkpoint")
@@ -350,7 +381,7 @@ class _Reader:
         yield from keys_of_another_release(self.settings, known - here, _CHECKPOINT_BEARING, self.release, effect)
 
 
-def _keys(release: Release) -> Iterator[Key]:
+def keys(release: Release) -> Iterator[Key]:
     """The settings that bear on checkpoints, as this release has them."""
     for name in _CHECKPOINT_BEARING:
         key = v0_key(name, release.text)
@@ -358,8 +389,9 @@ def _keys(release: Release) -> Iterator[Key]:
             yield key
 
 
-def _defaults(release: Release) -> dict[str, object]:
-    found = {key.name: None if isinstance(key.default, NoDefault) else key.default for key in _keys(release)}
+def defaults(release: Release) -> dict[str, object]:
+    """What this release takes for a setting that is not written."""
+    found = {key.name: None if isinstance(key.default, NoDefault) else key.default for key in keys(release)}
     found["output_dir"] = found.get("output_dir") or trainer.DEFAULT_OUTPUT_DIR
     return found
 

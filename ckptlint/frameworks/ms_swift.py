@@ -288,6 +288,7 @@ def _is_megatron(root: YamlMapping) -> bool:
 
 
 def settings_of(file: SourceFile, root: YamlMapping, release: Release, title: str) -> Settings:
+    """The settings in a file's mapping."""
     after = ("resume_from_checkpoint", "mcore_model", "finetune", "output_dir", "save_steps")
 
     def keys(mapping: YamlMapping) -> YamlSettings:

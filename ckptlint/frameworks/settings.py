@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 from ckptlint.run import Setting
@@ -37,3 +38,31 @@ class Renames(Protocol):
 
     def rename(self, name: str, to: str) -> tuple[Edit, ...]:
         """Edits that call a written name by another; () where that cannot be done, or the other is there already."""
+
+
+@dataclass(frozen=True, eq=False)
+class Layered:
+    """A command line over a file: what the command line gives wins, all else is as the file says."""
+
+    over: Settings
+    under: Settings
+
+    @property
+    def where(self) -> Span:
+        return self.over.where
+
+    def names(self) -> Iterator[str]:
+        return iter(dict.fromkeys((*self.over.names(), *self.under.names())))
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.over or name in self.under
+
+    def value(self, name: str) -> object:
+        return self.setting(name).value
+
+    def setting(self, name: str) -> Setting:
+        return self.over.setting(name) if name in self.over else self.under.setting(name)
+
+    def rename(self, name: str, to: str) -> tuple[Edit, ...]:
+        owner = self.over if name in self.over else self.under
+        return owner.rename(name, to) if to not in self and isinstance(owner, Renames) else ()

@@ -46,7 +46,7 @@ def _linter() -> Linter:
 
 
 def _check(linter: Linter, case: Case) -> Result:
-    result = linter.check_paths(path for path in case.files if path.endswith((".yaml", ".yml", ".json")))
+    result = linter.check_paths(path for path in case.files if path.endswith((".yaml", ".yml", ".json", ".sh")))
     assert not result.troubles
     return result
 

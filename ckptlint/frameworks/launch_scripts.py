@@ -1,0 +1,70 @@
+"""Launch scripts: every start of a training in a shell script, read as its framework reads its command line."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+
+from ckptlint.frameworks import launch_readers
+from ckptlint.frameworks.framework import NotPinned
+from ckptlint.frameworks.launch_facts import with_facts
+from ckptlint.frameworks.launches import Launch, launches
+from ckptlint.frameworks.project import Project
+from ckptlint.frameworks.script_editor import ScriptEditor
+from ckptlint.run import Run
+from ckptlint.source.file import SourceFile
+from ckptlint.source.shell import ShellSource
+from ckptlint.source.shell import read as read_shell
+
+SUFFIXES = (".sh", ".bash", ".slurm", ".sbatch", ".zsh")
+
+# More ways through a script than these are not told apart.
+MOST_WAYS = 24
+
+_LAUNCHER = re.compile(
+    rb"python|torchrun|msrun|deepspeed|accelerate|mpirun|horovodrun|llamafactory-cli|\blmf\b|\bswift\b|\bmegatron\b|axolotl|\btrl\b"
+    rb"|\$\{?(?:[A-Z]+_)*(?:PYTHON|CMD|COMMAND|LAUNCHER|ENTRYPOINT)"
+)
+# What the command line of a training holds, or the name of what is started.
+_TRAINING = re.compile(
+    rb"train|sft|dpo|ppo|grpo|verl|finetune|--output_dir|--save[ =-]|rlhf|swift|megatron|axolotl|recipe|\bpt\b", re.I
+)
+
+
+class LaunchScripts(NotPinned):
+    """A shell script. Its runs bear the names of the frameworks they are of."""
+
+    name = "launch-script"
+    title = "launch script"
+    suffixes = SUFFIXES
+
+    def mentions(self, data: bytes) -> bool:
+        return _LAUNCHER.search(data) is not None and _TRAINING.search(data) is not None
+
+    def read(self, file: SourceFile) -> tuple[Run, ...]:
+        project = Project(file.path)
+        return tuple(runs_of(read_shell(file.text, project.neighbour), file, project))
+
+
+def runs_of(shell: ShellSource, file: SourceFile, project: Project) -> Iterator[Run]:
+    """The runs that a script's launches describe, one for each launch; its other ways are the same on other ways."""
+    sites: dict[object, list[Launch]] = {}
+    for launch in launches(shell):
+        sites.setdefault((launch.command.span, launch.command.place.carrier), []).append(launch)
+    for site in sites.values():
+        ways = [run for launch in _sorted(site) if (run := _read(launch, file, project)) is not None]
+        if ways:
+            yield replace(ways[0], ways=tuple(ways[1:]))
+
+
+def _sorted(site: list[Launch]) -> list[Launch]:
+    """The way taken in an empty environment first."""
+    return sorted(site, key=lambda launch: not launch.command.as_shipped)[:MOST_WAYS]
+
+
+def _read(launch: Launch, file: SourceFile, project: Project) -> Run | None:
+    if launch_readers.NO_TRAINING.search(launch.script):
+        return None
+    run = launch_readers.read(launch_readers.Asked(launch, file, project, ScriptEditor(launch.shell, launch.command)))
+    return None if run is None else with_facts(replace(run, where=launch.place), launch)
