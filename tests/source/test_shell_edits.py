@@ -9,7 +9,19 @@ from bash_runs import calls, needs_bash, run
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ckptlint.source.shell import Argument, Change, Command, ShellSource, append, insert_line, quoted, read, remove, set_value
+from ckptlint.source.shell import (
+    Argument,
+    Change,
+    Command,
+    ShellSource,
+    append,
+    insert_line,
+    quoted,
+    read,
+    remove,
+    set_here,
+    set_value,
+)
 from ckptlint.source.text import CannotEdit, SourceText, apply
 
 
@@ -47,16 +59,16 @@ def after(shell: ShellSource, change: Change) -> str:
         ("show --d ''\n", "", "", "/a", "show --d '/a'\n"),
         ("show k='a'b\"c\"\n", "k=abc", "k=", "z", "show k=z\n"),
         ("show 'k=[1,2]'\n", "k=[1,2]", "k=", "[3]", "show 'k=[3]'\n"),
-        ("D=/a\nshow --d $D/x\n", "/a/x", "", "/b", None),
+        ("D=/a\nshow --d $D/x\n", "/a/x", "", "/b", "D=/a\nshow --d /b\n"),
         ("bash -c 'show --n 5'\n", "5", "", "7", "bash -c 'show --n 7'\n"),
         ('C="show --n 5"\neval $C\n', "5", "", "7", 'C="show --n 7"\neval $C\n'),
         ("f() { show --n $1; }\nf 5\n", "5", "", "7", "f() { show --n $1; }\nf 7\n"),
-        ("show --n $((2 * 3))\n", "6", "", "7", None),
+        ("show --n $((2 * 3))\n", "6", "", "7", "show --n 7\n"),
         ("show --n $(echo 5)\n", "5", "", "7", "show --n $(echo 7)\n"),
-        ("show --n $X\n", "$X", "", "7", None),
+        ("show --n $X\n", "$X", "", "7", "show --n 7\n"),
         ("A='--n 5'\nshow $A\n", "5", "", "7 8", None),
         ("show --n 5 \\\r\n  --m 6\r\n", "6", "", "7", "show --n 5 \\\r\n  --m 7\r\n"),
-        ("N=5\nif [ $N -gt 6 ]; then echo; fi\nshow $N\n", "5", "", "7", None),
+        ("N=5\nif [ $N -gt 6 ]; then echo; fi\nshow $N\n", "5", "", "7", "N=5\nif [ $N -gt 6 ]; then echo; fi\nshow 7\n"),
         ("cat <<EOF\n5\nEOF\nshow 5", "5", "", "7", "cat <<EOF\n5\nEOF\nshow 7"),
     ],
 )
@@ -68,6 +80,25 @@ def test_a_value_is_changed_where_it_is_written(text: str, target: str, key: str
             set_value(shell, command, argument, value, key)
         return
     assert after(shell, set_value(shell, command, argument, value, key)) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "target", "key", "expected"),
+    [
+        ("N=5\nshow --n $N --m $N\n", "5", "", "N=5\nshow --n 7 --m $N\n"),
+        ('D=/a\nshow x.y="$D"/b z\n', "x.y=/a/b", "x.y=", "D=/a\nshow x.y=7 z\n"),
+        ('D=/a\nshow "x.y=$D" z\n', "x.y=/a", "x.y=", 'D=/a\nshow "x.y=7" z\n'),
+        ('N=5\nA="--n $N \\\n --m 6"\nshow $A $N\n', "5", "", 'N=5\nA="--n 7 \\\n --m 6"\nshow $A $N\n'),
+        ('N=5\nA=(--n "$N" --m)\nshow "${A[@]}" $N\n', "5", "", 'N=5\nA=(--n 7 --m)\nshow "${A[@]}" $N\n'),
+    ],
+)
+def test_a_value_is_written_out_in_the_command_so_that_nothing_else_changes(
+    text: str, target: str, key: str, expected: str
+) -> None:
+    shell, command = opened(text)
+    change = set_here(shell, command, word(command, target), "7", key)
+    assert after(shell, change) == expected
+    assert change.uses == ()
 
 
 def test_the_other_uses_of_a_variable_are_told() -> None:

@@ -19,7 +19,7 @@ from ckptlint.source.shell.command import (
     Redirection,
     ShellSource,
 )
-from ckptlint.source.shell.edits import Change, append, insert_line, quoted, remove, set_value
+from ckptlint.source.shell.edits import Change, append, insert_line, quoted, remove, set_here, set_value
 from ckptlint.source.shell.interpret import Interpreter, Record
 from ckptlint.source.shell.values import Argument, Kind, Known, Piece, Quote, Unknown, Value
 from ckptlint.source.text import SourceText
@@ -48,6 +48,7 @@ __all__ = [
     "quoted",
     "read",
     "remove",
+    "set_here",
     "set_value",
 ]
 

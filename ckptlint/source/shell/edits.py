@@ -51,25 +51,50 @@ def set_value(shell: ShellSource, command: Command, argument: Argument, value: s
     """Edits that make the part of an argument behind ``key`` (``--save-interval=``, ``trainer.save_freq=``) another text.
 
     The text is changed where it is written, which may be a variable; of ``${X:-y}`` it is ``y``. ``uses`` names the other
-    arguments that change with it.
+    arguments that change with it. What cannot be changed there is written out in the command, as ``set_here`` does.
 
     Raises:
-        CannotEdit: the text is computed or unknown, or the edit would change which commands run.
+        CannotEdit: neither can be done without changing which commands run, or more than this argument.
     """
-    pieces = written_pieces(argument)
-    old = "".join(piece.text for piece in pieces)
-    if not old.startswith(key):
-        raise CannotEdit(f"`{argument.template()}` does not begin with `{key}`")
-    place = region(pieces, len(key), argument)
-    candidates = replacements(place, value)
-    place_in_words = command.words.index(argument)
+    places = {command.words.index(argument)}
+    try:
+        written = region(written_pieces(argument), key, argument)
+        return first_proved(shell, command, replacements(written, value), becomes(command, argument, key + value), places)
+    except CannotEdit as refused:
+        reason = refused
+    try:
+        return set_here(shell, command, argument, value, key)
+    except CannotEdit:
+        raise reason from None
+
+
+def set_here(shell: ShellSource, command: Command, argument: Argument, value: str, key: str = "") -> Change:
+    """Edits that write the value out where the command (or the array or text it takes its arguments from) names it.
+
+    Variables keep their values, so no other argument changes.
+
+    Raises:
+        CannotEdit: the argument is no word of its own there.
+    """
+    candidates: list[Edit] = []
+    for place in extents(command, argument):
+        text = place.text
+        if key and text.startswith(key):
+            candidates.append(Edit(Span(place.source, place.start + len(key), place.end), quoted(value)))
+        elif key and text[:1] in ("'", '"') and text[1:].startswith(key):
+            candidates.append(Edit(place, text[0] + quoted(key + value, Quote(text[0])) + text[0]))
+        candidates.append(Edit(place, quoted(key + value)))
+    return first_proved(shell, command, candidates, becomes(command, argument, key + value), {command.words.index(argument)})
+
+
+def becomes(command: Command, argument: Argument, text: str) -> Callable[[Command], bool]:
+    """Whether the argument is that text in a command else of the same length."""
+    place = command.words.index(argument)
 
     def intended(new: Command) -> bool:
-        if len(new.words) != len(command.words):
-            return False
-        return new.words[place_in_words].default == key + value
+        return len(new.words) == len(command.words) and new.words[place].default == text
 
-    return first_proved(shell, command, candidates, intended, {place_in_words})
+    return intended
 
 
 def written_pieces(argument: Argument) -> list[Known]:
@@ -103,8 +128,11 @@ class Region:
     last: Known
 
 
-def region(pieces: Sequence[Known], skip: int, argument: Argument) -> Region:
-    """Where the text behind the first ``skip`` characters is written. Raises CannotEdit: not in one stretch."""
+def region(pieces: Sequence[Known], key: str, argument: Argument) -> Region:
+    """Where the text behind the key is written. Raises CannotEdit: not in one stretch."""
+    if not "".join(piece.text for piece in pieces).startswith(key):
+        raise CannotEdit(f"`{argument.template()}` does not begin with `{key}`")
+    skip = len(key)
     parts: list[Known] = []
     before: Known | None = None
     for piece in pieces:
@@ -167,38 +195,85 @@ def remove(shell: ShellSource, command: Command, arguments: Sequence[Argument]) 
     Raises:
         CannotEdit: they are not written as words of their own, or other commands would change.
     """
-    extents = sorted({extent(command, argument) for argument in arguments}, key=lambda span: span.start)
-    regions = [removal(span) for span in joined(extents)]
     places = {command.words.index(argument) for argument in arguments}
     kept = [signature(word) for place, word in enumerate(command.words) if place not in places]
 
     def intended(new: Command) -> bool:
         return [signature(word) for word in new.words] == kept
 
-    edits = tuple(Edit(span, "") for span in regions)
-    return prove(shell, command, edits, intended, places)
+    reason = CannotEdit("nothing is to be taken out")
+    for extents in ways_to_remove(command, arguments):
+        edits = tuple(Edit(removal(span), "") for span in neighbours_joined(extents))
+        found = attempt(shell, command, edits, intended, places)
+        if isinstance(found, Change):
+            return found
+        reason = found
+    raise reason
 
 
-def extent(command: Command, argument: Argument) -> Span:
-    """The word an argument is written as: in the command, or in the variable it was cut out of."""
+def ways_to_remove(command: Command, arguments: Sequence[Argument]) -> list[list[Span]]:
+    """Where the arguments may be taken out: for each place of the first, the places of the others next to it."""
+    found: list[list[Span]] = []
+    all_places = [extents(command, argument) for argument in arguments]
+    for first in all_places[0] if all_places else ():
+        chosen = [first]
+        for spans in all_places[1:]:
+            chosen.append(min(spans, key=lambda span: distance(chosen[-1], span)))
+        found.append(sorted(chosen, key=lambda span: span.start))
+    return found
+
+
+def distance(one: Span, other: Span) -> int:
+    """How far a place stands behind another one; very far in another text."""
+    if one.source is not other.source:
+        return 1 << 40
+    gap = other.start - one.end
+    return gap if gap >= 0 else (1 << 20) - gap
+
+
+def extents(command: Command, argument: Argument) -> list[Span]:
+    """The places an argument may be said to be written at, the one nearest to the command first."""
+    found: list[Span] = []
+    pieces = [piece for piece in argument.pieces if not (isinstance(piece, Known) and not piece.text)]
     alone = sum(word.span == argument.span for word in command.words) == 1
     if alone and not command.in_text and argument.span.source is command.span.source:
-        return argument.span
+        found.append(argument.span)
+    for steps in range(1, 1 + max((len(piece.via) for piece in pieces), default=0)):
+        through = {piece.via[-steps] for piece in pieces if len(piece.via) >= steps}
+        rest = [piece.span for piece in pieces if len(piece.via) < steps]
+        spans = [*through, *(span for span in rest if span is not None)]
+        if spans and all(span.source is spans[0].source for span in spans):
+            whole = Span(spans[0].source, min(span.start for span in spans), max(span.end for span in spans))
+            found.append(with_quotes(whole))
+    written = extent(argument)
+    if written is not None:
+        found.append(written)
+    if not found:
+        raise CannotEdit(f"`{argument.template()}` is not written in one place")
+    return found
+
+
+def extent(argument: Argument) -> Span | None:
+    """Where the very characters of an argument stand, with their quotes; None when that is not one place."""
     pieces = [piece for piece in flattened(argument.pieces) if not (isinstance(piece, Known) and not piece.text)]
     spans = [piece.span for piece in pieces]
     known = [span for span in spans if span is not None]
     if not known or len(known) < len(spans) or any(span.source is not known[0].source for span in known):
-        raise CannotEdit(f"`{argument.template()}` is not written in one place")
-    start, end = min(span.start for span in known), max(span.end for span in known)
-    text = known[0].source.text
-    quote = text[start - 1 : start]
+        return None
+    return with_quotes(Span(known[0].source, min(span.start for span in known), max(span.end for span in known)))
+
+
+def with_quotes(span: Span) -> Span:
+    """The place with the quotes around it."""
+    start, end, text = span.start, span.end, span.source.text
+    quote = text[start - 1 : start] if start else ""
     while quote and quote in QUOTES and text[end : end + 1] == quote:
         start, end = start - 1, end + 1
-        quote = text[start - 1 : start]
-    return Span(known[0].source, start, end)
+        quote = text[start - 1 : start] if start else ""
+    return Span(span.source, start, end)
 
 
-def joined(extents: Sequence[Span]) -> list[Span]:
+def neighbours_joined(extents: Sequence[Span]) -> list[Span]:
     """Neighbours with only blanks and continuations between them as one."""
     found: list[Span] = []
     for span in extents:
@@ -354,7 +429,7 @@ def first_proved(
     """The first of several edits that does what is intended."""
     reason = CannotEdit(f"`{command}` cannot be edited there")
     for edit in candidates:
-        found = attempt(shell, command, edit, intended, places)
+        found = attempt(shell, command, (edit,), intended, places)
         if isinstance(found, Change):
             return found
         reason = found
@@ -362,11 +437,11 @@ def first_proved(
 
 
 def attempt(
-    shell: ShellSource, command: Command, edit: Edit, intended: Callable[[Command], bool], places: set[int]
+    shell: ShellSource, command: Command, edits: tuple[Edit, ...], intended: Callable[[Command], bool], places: set[int]
 ) -> Change | CannotEdit:
     """The proved change, or why it is refused."""
     try:
-        return prove(shell, command, (edit,), intended, places)
+        return prove(shell, command, edits, intended, places)
     except CannotEdit as refused:
         return refused
 

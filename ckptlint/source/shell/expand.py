@@ -136,7 +136,8 @@ class Expander:
             if isinstance(part, Literal):
                 found += self.literal_segments(part, place == 0, assigned, len(parts) == place + 1)
             elif isinstance(part, Parameter):
-                found += self.parameter(part, state)
+                expanded = self.parameter(part, state)
+                found += passed_through(expanded, part.span) if assigned else expanded
             elif isinstance(part, Substitution):
                 value = self.substitution(part, state)
                 found += [Segment(piece, part.quoted, not part.quoted) for piece in value]
@@ -577,6 +578,14 @@ class Expander:
 
 
 # ------------------------------------------------------------------------------------------------ values
+
+
+def passed_through(segments: list[Segment], span: Span) -> list[Segment]:
+    """The segments of an expansion inside an assignment, which an edit may want to take out there."""
+    return [
+        segment if segment is BREAK else segment._replace(piece=segment.piece._replace(via=(*segment.piece.via, span)))
+        for segment in segments
+    ]
 
 
 def joined(pieces: list[Piece]) -> Value:

@@ -818,6 +818,8 @@ class Interpreter(Expander):
                 pieces = argument.pieces
                 if argument.may_split and len(pieces) == 1 and isinstance(pieces[0], Unknown) and not is_many(pieces):
                     pieces = (pieces[0]._replace(name=f"@{pieces[0].name}"),)
+                if any(isinstance(part, Parameter) for part in element.value.parts):
+                    pieces = tuple(piece._replace(via=(*piece.via, argument.span)) for piece in pieces)
                 items[str(at)] = pieces
                 at += 1
             if len(items) > MAX_PIECES:

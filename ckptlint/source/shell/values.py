@@ -39,7 +39,8 @@ class Kind(str, Enum):
 class Known(NamedTuple):
     """Text the script fixes. ``span`` is where these very characters are written, None when they were computed.
 
-    ``origins`` are the places a computed text was made from. ``braced``: written inside ``${X:-…}``.
+    ``origins`` are the places a computed text was made from. ``braced``: written inside ``${X:-…}``. ``via``
+    are the expansions it came through on its way from one variable into the next, the first first.
     """
 
     text: str
@@ -47,6 +48,7 @@ class Known(NamedTuple):
     quote: Quote = Quote.NONE
     origins: tuple[Span, ...] = ()
     braced: bool = False
+    via: tuple[Span, ...] = ()
 
     @property
     def exact(self) -> bool:
@@ -57,9 +59,10 @@ class Known(NamedTuple):
         if start == 0 and end == len(self.text):
             return self
         if self.span is None or not self.exact:
-            return Known(self.text[start:end], None, self.quote, places((self,)), self.braced)
+            return Known(self.text[start:end], None, self.quote, places((self,)), self.braced, self.via)
         at = self.span.start
-        return Known(self.text[start:end], Span(self.span.source, at + start, at + end), self.quote, self.origins, self.braced)
+        span = Span(self.span.source, at + start, at + end)
+        return Known(self.text[start:end], span, self.quote, self.origins, self.braced, self.via)
 
 
 class Unknown(NamedTuple):
@@ -77,6 +80,7 @@ class Unknown(NamedTuple):
     span: Span | None = None
     commands: frozenset[int] = frozenset()
     keeps: bool = False
+    via: tuple[Span, ...] = ()
 
 
 Piece = Known | Unknown
