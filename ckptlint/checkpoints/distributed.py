@@ -59,6 +59,7 @@ def dcp(folder: Folder, place: str = "", state: frozenset[State] = frozenset()) 
     except OSError as error:
         broken.append(f"{label}.metadata {integrity.unreadable(error)}")
     else:
+        world = world_size(needed) or world  # shards that it does not name are left of another save
         for name, least in sorted(needed.items()):
             if name not in names:
                 broken.append(f"{label}{name} is missing, and {label}.metadata names it")

@@ -133,9 +133,8 @@ def _distributed(folder: Folder, place: Place, older: list[Folder], extra: list[
     parts.append(_same_step(told, place.step))
     parts.append(_resaved(folder, older))
     arguments = pickles.attributes(told.get("args"))
-    world = whole_number(arguments.get("world_size"))
-    if world is not None:
-        parts.insert(0, Part(world_size=world))
+    progress = Progress(place.step, total_steps=whole_number(arguments.get("train_iters")))
+    parts.insert(0, Part(world_size=whole_number(arguments.get("world_size")), progress=progress))
     backend = "Megatron torch_dist" if core else "Megatron torch_dcp"
     return examined(folder, place.step, parts, now, backend=backend, parallel=_parallel(arguments))
 

@@ -152,13 +152,15 @@ class SingleFileLayout(Layout):
     def walk(self, listing: Listing, *, deep: bool = False, now: float | None = None) -> Iterator[Checkpoint]:
         groups = _groups(listing)
         newest = _newest(listing, groups)
+        latest = _identity(_top(listing, newest[0])) if newest else {}
         paired = {group.main.form: group for group in groups if group.partners}
         for group in groups:
-            checkpoint = _examine(listing, group, paired.get(group.main.form), deep, now)
-            yield _superseded(listing, checkpoint, newest)
+            found = _top(listing, group.main.name)
+            checkpoint = _examine(listing, group, found, paired.get(group.main.form), deep, now)
+            yield _superseded(checkpoint, _identity(found), newest, latest) if newest else checkpoint
 
     def same_run(self, listing: Listing, one: Checkpoint, other: Checkpoint) -> bool | None:
-        marks = [_identity(listing, checkpoint.path) for checkpoint in (one, other)]
+        marks = [_identity(_top(listing, checkpoint.path)) for checkpoint in (one, other)]
         shared = marks[0].keys() & marks[1].keys()
         return all(marks[0][key] == marks[1][key] for key in shared) if shared else None
 
@@ -192,16 +194,20 @@ def _groups(listing: Listing) -> list[Group]:
     alone = not mains
     groups = []
     unnumbered = 0
-    epochs = any(each.epochs for each in mains)
-    for main in names if alone else mains:
+    units = {each.epochs for each in mains if each.number is not None}
+    epochs = units == {True}
+    newest_first = sorted(names if alone else mains, key=lambda each: (each.number is not None, -(each.number or 0)))
+    for main in newest_first:
         partners = tuple(
             each
             for each in names
             if not alone and each.part is not None and (each.form, each.number) == (main.form, main.number)
         )
         step = main.number
-        if step is None and unnumbered < _FEW:
-            step, unnumbered = _inside(listing, main.name, epochs), unnumbered + 1
+        other = len(units) > 1 and main.epochs  # epochs beside steps are ordered by the steps that they hold
+        if (step is None or other) and unnumbered < _FEW:
+            inside, unnumbered = _inside(listing, main.name, epochs), unnumbered + 1
+            step = inside if inside is not None else step
         groups.append(Group(main, step, partners, _counts(main)))
     return sorted(groups, key=lambda group: _order(listing, group), reverse=True)
 
@@ -267,7 +273,9 @@ def _state(items: Mapping[object, object]) -> frozenset[State]:
     return frozenset(held)
 
 
-def _examine(listing: Listing, group: Group, paired: Group | None, deep: bool, now: float | None) -> Checkpoint:
+def _examine(
+    listing: Listing, group: Group, found: pickles.Top | None, paired: Group | None, deep: bool, now: float | None
+) -> Checkpoint:
     main, info = group.main, listing.files()[group.main.name]
     folder = OneFile(listing, main.name, info, deep, tuple(each.name for each in group.partners))
     broken = tuple(fault for name in (main.name, *folder.partners) if (fault := folder.torch_fault(name)))
@@ -276,7 +284,6 @@ def _examine(listing: Listing, group: Group, paired: Group | None, deep: bool, n
         return examined(folder, group.step, [Part(broken=broken, unfinished=True)], now)
     lost = {each.part: each for each in paired.partners} if paired else {}
     absent = [_lost(each, main) for part, each in lost.items() if part is State.OPTIMIZER and part not in held]
-    found = _top(listing, main.name)
     if found is None:  # the listing does not know, or the format is torch's old one
         old = folder.old_torch([main.name])
         remarks = tuple(f"{name} is in torch's old format, which cannot be verified" for name in old)
@@ -338,19 +345,20 @@ def _newest(listing: Listing, groups: Iterable[Group]) -> tuple[str, float] | No
     return (max(times)[1], max(times)[0]) if times else None
 
 
-def _identity(listing: Listing, name: str) -> dict[str, object]:
-    found = _top(listing, name)
+def _identity(found: pickles.Top | None) -> dict[str, object]:
+    """What a file says of the run that wrote it."""
     items = found.items if found else {}
     return {key: items[key] for key in _IDENTITY if isinstance(items.get(key), (str, int)) and items[key] not in ("", None)}
 
 
-def _superseded(listing: Listing, checkpoint: Checkpoint, newest: tuple[str, float] | None) -> Checkpoint:
-    """A file that another run wrote, before the newest one was written."""
-    if newest is None or checkpoint.modified is None or checkpoint.path == newest[0] or not checkpoint.complete:
+def _superseded(
+    checkpoint: Checkpoint, mine: Mapping[str, object], newest: tuple[str, float], latest: Mapping[str, object]
+) -> Checkpoint:
+    """The checkpoint, marked where another run wrote it before the newest file was written."""
+    if checkpoint.modified is None or checkpoint.path == newest[0] or not checkpoint.complete:
         return checkpoint
     if checkpoint.modified + _SAME_TIME_SECONDS >= newest[1]:
         return checkpoint
-    mine, latest = _identity(listing, checkpoint.path), _identity(listing, newest[0])
     differ = [key for key in mine.keys() & latest.keys() if mine[key] != latest[key]]
     if not differ:
         return checkpoint

@@ -324,6 +324,11 @@ def test_a_file_without_a_number_is_ordered_by_what_it_holds():
     assert [(one.path, one.step) for one in only(files).checkpoints] == [("latest.pt", 12), ("epoch_9.pt", 9), ("best.pt", 3)]
 
 
+def test_epochs_beside_steps_are_ordered_by_the_steps_that_they_hold():
+    files = {"epoch_3.pt": state(epoch=3, step=6000), "step_5000.pt": state(step=5000), "epoch_2.pt": state(epoch=2, step=4000)}
+    assert [one.path for one in only(files).checkpoints] == ["epoch_3.pt", "step_5000.pt", "epoch_2.pt"]
+
+
 def test_what_the_keys_stand_for_is_told():
     checkpoint = newest(
         {"ckpt.pt": state(iter_num=5, best_val_loss=1.0, scaler={"scale": 2.0}, rng_state=[1], lr_sched={"a": 1})}
