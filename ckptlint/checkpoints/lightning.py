@@ -16,7 +16,7 @@ from ckptlint.checkpoints import deepspeed, distributed, integrity, pickles
 from ckptlint.checkpoints.checkpoint import Checkpoint, Progress
 from ckptlint.checkpoints.folder import Folder, Part, examined, number, whole_number
 from ckptlint.checkpoints.listing import FileInfo, Listing
-from ckptlint.checkpoints.placed import Place, PlacedLayout, files, number_of
+from ckptlint.checkpoints.placed import Place, PlacedLayout, files, folders, number_of, numbered
 from ckptlint.checkpoints.single_file import OneFile
 from ckptlint.run import State
 
@@ -24,6 +24,7 @@ _VERSION = b"pytorch-lightning_version"
 _NAMED = re.compile(r"(?:.*[^\w])?(?:epoch|step)=\d+.*\.ckpt|last(?:-v\d+)?\.ckpt|hpc_ckpt_\d+\.ckpt|.*-last\.ckpt")
 _OWN_NAME = re.compile(r"(?:^|[^\w])(?:epoch|step)=\d+")
 _STEP = re.compile(r"step=(\d+)")
+_VERSION_FOLDER = re.compile(r"version_(\d+)")
 _HEAD = 400  # bytes of a file in which its first keys lie
 _MOST = 2000  # files of which the step is read
 
@@ -35,14 +36,13 @@ class LightningLayout(PlacedLayout):
     title = "Lightning"
 
     def places(self, listing: Listing) -> Iterator[Place]:
-        names = [name for name in listing.files() if is_lightning(listing, name)]
-        names += [name for name in listing.directories() if name.endswith(".ckpt") and _is_folder(listing, name)]
+        names = _names(listing, "") or [name for version in _versions(listing) for name in _names(listing, version)]
         steps = {name: _step(listing, name) for name in names[:_MOST]}
         for name in sorted(steps, key=partial(_order, listing, steps), reverse=True):
             yield Place(name, steps[name])
 
     def judge(self, folder: Folder, place: Place, now: float | None) -> Checkpoint:
-        info = files(folder.listing, "").get(place.path)
+        info = _info(folder.listing, place.path)
         if info is None:
             return _folder(folder, place, now)
         return _file(folder.listing, place, info, folder.deep, now)
@@ -50,8 +50,26 @@ class LightningLayout(PlacedLayout):
 
 def _order(listing: Listing, steps: dict[str, int | None], name: str) -> tuple[int, float, str]:
     """By step, and of two at one step the one written last (``last.ckpt`` is a copy of the newest)."""
-    step, info = steps[name], listing.files().get(name)
+    step, info = steps[name], _info(listing, name)
     return step if step is not None else -1, (info.modified if info else None) or 0.0, name
+
+
+def _info(listing: Listing, path: str) -> FileInfo | None:
+    parent, _, name = path.rpartition("/")
+    return files(listing, parent).get(name)
+
+
+def _names(listing: Listing, below: str) -> list[str]:
+    """The checkpoints of one directory, files and folders."""
+    names = [*files(listing, below), *(name for name in folders(listing, below) if name.endswith(".ckpt"))]
+    paths = [distributed.under(below, name) for name in names if name.endswith(".ckpt")]
+    return [path for path in paths if (is_lightning(listing, path) if _info(listing, path) else _is_folder(listing, path))]
+
+
+def _versions(listing: Listing) -> list[str]:
+    """Where a logger makes a new directory at each start: version_N/checkpoints, also below lightning_logs."""
+    found = [version for below in ("", "lightning_logs") for _, version in numbered(listing, _VERSION_FOLDER, below)]
+    return [f"{version}/checkpoints" for version in found]
 
 
 def is_lightning(listing: Listing, name: str) -> bool:
@@ -63,12 +81,12 @@ def is_lightning(listing: Listing, name: str) -> bool:
     start = pickles.head(listing, name, _HEAD)
     if start:
         return _VERSION in start
-    return bool(_NAMED.fullmatch(name)) and not integrity.is_old_torch(listing, name)
+    return bool(_NAMED.fullmatch(name.rpartition("/")[2])) and not integrity.is_old_torch(listing, name)
 
 
 def _is_folder(listing: Listing, name: str) -> bool:
     names = files(listing, name)
-    return "meta.pt" in names or distributed.is_dcp(names) or "latest" in names or "checkpoint" in listing.directories(name)
+    return "meta.pt" in names or distributed.is_dcp(names) or "latest" in names or "checkpoint" in folders(listing, name)
 
 
 def _step(listing: Listing, name: str) -> int | None:

@@ -291,6 +291,13 @@ def test_lightning_s_sharded_folders_are_read():
     assert (checkpoint.verdict, checkpoint.backend) == (Verdict.COMPLETE, "DeepSpeed ZeRO-1/2")
 
 
+def test_lightning_s_versions_are_searched_for_the_highest_step():
+    """Without a fixed dirpath each start makes a new version; the newest may have been killed early."""
+    files = {**under("version_0/checkpoints", lightning(900)), **under("version_1/checkpoints", lightning(30))}
+    assert only(files).restart.path == "version_0/checkpoints/epoch=1-step=900.ckpt"
+    assert only(under("lightning_logs", files)).restart.step == 900
+
+
 def test_of_two_lightning_files_of_one_step_the_younger_is_taken():
     files = {**lightning(5), "last.ckpt": lightning(5)["epoch=1-step=5.ckpt"]}
     assert only(files, {"last.ckpt": LONG_AGO + 1}).restart.path == "last.ckpt"
