@@ -13,16 +13,23 @@ from ckptlint.source.text import SourceText
 
 BASH = shutil.which("bash")
 needs_bash = pytest.mark.skipif(BASH is None, reason="there is no bash here")
-STUB = "#!/bin/sh\nprintf '%s\\0' \"$#\" \"$@\" >>\"$SHOWN\"\n"
+LAUNCHERS = ("python", "python3", "torchrun", "msrun", "ray", "srun", "docker")
+STUB = """#!/bin/sh
+printf '%s\\0' "$#" "$@" >>"$SHOWN"
+"""
+NAMED = """#!/bin/sh
+printf '%s\\0' "$(($# + 1))" "${0##*/}" "$@" >>"$SHOWN"
+"""
 
 
 def run(snippet: str, folder: pathlib.Path) -> list[list[str]]:
-    """The arguments of every call of ``show`` when bash runs the snippet in an empty environment."""
+    """The arguments of every call of ``show``, and the words of every launch, when bash runs this in an empty environment."""
     stubs, log, script = folder / "stubs", folder / "log", folder / "snippet.sh"
     if not stubs.is_dir():
         stubs.mkdir()
-        (stubs / "show").write_text(STUB)
-        (stubs / "show").chmod(0o755)
+        for name in ("show", *LAUNCHERS):
+            (stubs / name).write_text(NAMED if name in LAUNCHERS else STUB)
+            (stubs / name).chmod(0o755)
     work = folder / "work"
     work.mkdir(exist_ok=True)
     log.write_bytes(b"")

@@ -348,7 +348,5 @@ HEAD = "X='a  b'\nA=(one 'two three' '')\nN=4\nE=\n"
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], derandomize=True)
 @given(words=st.lists(st.lists(WORD, min_size=1, max_size=5).map(" ".join), min_size=8, max_size=8))
 def test_words_put_together_at_random_are_read_as_bash_reads_them(words: list[str], tmp_path: pathlib.Path) -> None:
-    for line in words:
-        snippet = f"{HEAD}show {line}\nshow end\n"
-        expected = run(snippet, tmp_path)
-        assert shown(snippet) == expected, snippet
+    snippet = HEAD + "".join(f"show {line}\nshow end\n" for line in words)
+    assert shown(snippet) == run(snippet, tmp_path), snippet
