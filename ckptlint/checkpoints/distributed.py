@@ -72,7 +72,7 @@ def dcp(folder: Folder, place: str = "", state: frozenset[State] = frozenset()) 
 
 
 def _zeros(folder: Folder, label: str, names: list[str]) -> list[str]:
-    """Files that end in zero bytes, as after a loss of power: every item of a shard is a torch file, whose end is not zero."""
+    """Files that cannot be read, or end in zero bytes as after a loss of power: a torch file, as its items are, does not."""
     wrong = []
     for name in sorted(names)[:_SAMPLED] if not folder.deep else sorted(names):
         info = folder.tree.get(f"{label}{name}")
@@ -80,7 +80,10 @@ def _zeros(folder: Folder, label: str, names: list[str]) -> list[str]:
             continue
         try:
             ends_in_zeros = not folder.listing.read(folder.at(f"{label}{name}"), info.size - _END, _END).strip(b"\0")
-        except OSError:
+        except UnknownContent:
+            continue
+        except OSError as error:
+            wrong.append(f"{label}{name} {integrity.unreadable(error)}")
             continue
         if ends_in_zeros:
             wrong.append(f"{label}{name} ends in zero bytes")

@@ -118,7 +118,7 @@ def is_mindspore(listing: Listing, name: str) -> bool:
     except UnknownContent:
         return _NAME.fullmatch(name) is not None or (_OPTIMIZER.fullmatch(name) is not None and _beside(listing))
     except OSError:
-        return False
+        return _NAME.fullmatch(name) is not None
     if _NAME.fullmatch(name) and not head.startswith((b"PK", b"\x80")):  # else torch's
         return True
     try:

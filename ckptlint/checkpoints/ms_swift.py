@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from ckptlint.checkpoints.checkpoint import Checkpoint, Layout
 from ckptlint.checkpoints.huggingface import HuggingFaceLayout
-from ckptlint.checkpoints.listing import FileInfo, Listing
+from ckptlint.checkpoints.listing import FileInfo, Listing, Unreachable
 
 VERSION = re.compile(r"v(\d+)-\d{8}-\d{6}")
 
@@ -82,10 +82,20 @@ class Below(Listing):
         self._path = path
 
     def directories(self, path: str = "") -> tuple[str, ...]:
-        return self._listing.directories(self._inner(path))
+        try:
+            return self._listing.directories(self._inner(path))
+        except Unreachable:
+            if path:
+                raise
+            return ()  # one version that cannot be listed does not hide the others
 
     def files(self, path: str = "") -> Mapping[str, FileInfo]:
-        return self._listing.files(self._inner(path))
+        try:
+            return self._listing.files(self._inner(path))
+        except Unreachable:
+            if path:
+                raise
+            return {}
 
     def read(self, path: str, start: int = 0, length: int | None = None) -> bytes:
         return self._listing.read(self._inner(path), start, length)

@@ -9,6 +9,7 @@ from checkpoint_files import LONG_AGO
 from layout_files import FAMILIES, MemoryListing, directory
 
 from ckptlint.checkpoints.checkpoint import Verdict
+from ckptlint.checkpoints.listing import Unreachable
 from ckptlint.checkpoints.scan import scan
 from ckptlint.checkpoints.tracker import WRONG
 from ckptlint.run import State
@@ -212,3 +213,40 @@ def test_no_mixture_of_the_layouts_makes_it_fail():
         files = {path: data for path, data in mixed.items() if not any(other.startswith(path + "/") for other in mixed)}
         for found in scan(MemoryListing(files, root=chance.choice(("run", "checkpoint-5", "step_9", "iter_0000007"))), now=0.0):
             assert found.checkpoints
+
+
+@EVERY
+def test_a_folder_that_cannot_be_listed_stops_nothing_else(name):
+    files, times = directory(FAMILIES[name], OLD, NEW)
+    folders = {path.rsplit("/", depth)[0] for path in newest(name, files) for depth in range(1, path.count("/") + 1)}
+    for shut in folders:
+        listing = MemoryListing(files, times)
+        inside, below = listing.files, listing.directories
+
+        def refused(path, shut=shut):
+            if path == shut:
+                raise Unreachable(f"{path} cannot be listed: permission denied; run as a user who may read it")
+
+        listing.files = lambda path="", inside=inside, refused=refused: refused(path) or inside(path)
+        listing.directories = lambda path="", below=below, refused=refused: refused(path) or below(path)
+        for found in scan(listing, now=2e9):
+            assert found.restart is None or taken(found) <= NEW
+
+
+@EVERY
+def test_files_that_cannot_be_read_are_never_called_whole(name):
+    files, times = directory(FAMILIES[name], OLD, NEW)
+    for path in needed(name, files):
+        if path.endswith("_complete"):
+            continue
+        listing = MemoryListing(files, times)
+        read = listing.read
+
+        def failing(other, start=0, length=None, path=path, read=read):
+            if other == path:
+                raise OSError(5, "Input/output error", path)
+            return read(other, start, length)
+
+        listing.read = failing
+        for found in scan(listing, now=2e9):
+            assert taken(found) == OLD, path
