@@ -44,6 +44,7 @@ class Plan:
 
     ``directory`` is where the run saves, ``arguments`` say the same as the edits on the command line of the launch. ``disk`` is
     what changes beside the checkpoints. ``command`` is the command line as it will be run; None where a file is the target.
+    ``place`` is the directory the chosen one was found in, and its path there.
     """
 
     target: str
@@ -60,6 +61,7 @@ class Plan:
     after: bytes = field(repr=False)
     disk: tuple[DiskChange, ...] = ()
     command: tuple[str, ...] | None = None
+    place: tuple[str, str] | None = None
 
     @property
     def refused(self) -> bool:
