@@ -309,13 +309,18 @@ class FlagSettings:
         flag = self._matching(option, options)
         if flag is None:
             self._strange.setdefault(option, argument)
-            return at + 1
+            return at + 1 if equals else at + 1 + self._is_value(at + 1)
         if equals:
             self._given.setdefault(flag.name, []).append(Occurrence(argument, (argument,), len(option) + 1))
             return at + 1
         values = () if flag.kind in ("on", "off") else self._values(at + 1, flag)
         self._given.setdefault(flag.name, []).append(Occurrence(argument, values))
         return at + 1 + len(values)
+
+    def _is_value(self, at: int) -> bool:
+        """Whether an argument that only the launch knows stands behind an option, and so is its value."""
+        following = self.arguments[at] if at < len(self.arguments) else None
+        return following is not None and not following.is_rest and following.text is None and not _is_option(following)
 
     def _matching(self, option: str, options: dict[str, Flag]) -> Flag | None:
         if option in options or not self.abbreviations:

@@ -17,10 +17,12 @@ from ckptlint.source.text import CannotEdit, Edit, EditConflict, SourceText, Spa
 
 def with_facts(run: Run, launch: Launch) -> Run:
     """A run with all that its script says about it."""
+    lost = tuple(lost_arguments(launch))
     return replace(
         run,
-        exit_masks=tuple(exit_masks(launch)),
-        lost_arguments=tuple(lost_arguments(launch)),
+        # what is lost is run as a command of its own, and then there is one behind the launch
+        exit_masks=() if lost and Mask.LATER in launch.command.failure.masks else tuple(exit_masks(launch)),
+        lost_arguments=lost,
         wipes=tuple(wipes(launch, run)),
         unused_settings=(*run.unused_settings, *unused_variables(launch, run)),
         world_size=run.world_size or launch.world_size,
@@ -56,11 +58,11 @@ _LATER = "write `set -e` at the top, or keep the status: `status=$?` behind the 
 
 def _piped(launch: Launch) -> MaskedExit:
     words = launch.command.piped_into[0] if launch.command.piped_into else ()
-    program = words[0].template() if words else "the last program"
+    program = f"`{words[0].template()}`" if words else "its last program"
     same_text = bool(words) and words[0].span.source is launch.command.span.source
     place = words[0].span if same_text else launch.place
     shown = f"`| {' '.join(word.template() for word in words)}`" if words else "the pipe"
-    why = f"behind {shown} the status is that of `{program}`"
+    why = f"behind {shown} the status is that of {program}"
     source = launch.shell.source
     if _SH.match(source.text):
         return MaskedExit(place, why, "have the script run by bash (`#!/bin/bash`) and write `set -o pipefail` at its top")
@@ -119,7 +121,7 @@ def _defeated(notice: Notice, launch: Launch) -> Iterator[LostArguments]:
         if isinstance(piece, Known)
     )
     default = notice.lost[0].text if notice.lost else ""
-    if used:
+    if used and notice.span.text.partition("=")[2].strip("\"'") != default.strip("\"'"):
         default_of = f"`${{{notice.detail}:-{default}}}`"
         why = f"`{notice.span.text}` is set here, so that the default in {default_of} is never used"
         yield LostArguments(notice.span, why, "take one of the two out", default)
@@ -163,14 +165,18 @@ def wipes(launch: Launch, run: Run) -> Iterator[Wipe]:
     saved = [write.directory.path for write in run.writes]
     names = {path.written.rstrip("/") for path in saved if isinstance(path, PathExpr) and path.written.strip("/.")}
     for command in launch.shell.commands:
-        if command.number >= launch.command.number:
-            break
-        if command.name != "rm" or not command.as_shipped or not _recursive(command) or command.place.background:
+        if command.name != "rm" or not _recursive(command) or not _runs_before(command, launch.command):
             continue
         for argument in command.argv[1:]:
             target = path_of(argument).written
-            if _deletes(target, names):
+            if (argument.glob or not target.endswith("*")) and _deletes(target, names):
                 yield Wipe(argument.span, str(command), target)
+
+
+def _runs_before(command: Command, launch: Command) -> bool:
+    if not command.as_shipped or command.place.background or command.number >= launch.number:
+        return False
+    return command.span.source is not launch.span.source or command.span.start < launch.span.start
 
 
 def _recursive(command: Command) -> bool:
@@ -187,9 +193,7 @@ def _deletes(target: str, names: Iterable[str]) -> bool:
 
 # ------------------------------------------------------------------------------------------------ variables nobody uses
 
-_SAVE_NAME = re.compile(
-    r"(?:^|_)SAVE(?:_|$)|SAVE_?(?:DIR|PATH|INTERVAL|FREQ|STEPS)|(?:CKPT|CHECKPOINT)S?_(?:DIR|PATH|SAVE)", re.I
-)
+_SAVE_NAME = re.compile(r"(?:^|_)SAVE(?:_|$)|SAVE_?(?:DIR|PATH|INTERVAL|FREQ|STEPS)", re.I)
 _SAVE_ARGUMENTS = re.compile(
     r"(?:^|[\s\"'(])(--save(?:-interval)?|--save_steps|--output_dir|trainer\.save_freq|trainer\.default_local_dir)\b"
 )

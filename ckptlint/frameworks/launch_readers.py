@@ -40,7 +40,7 @@ class Asked:
 
     @property
     def argv(self) -> Sequence[Argument]:
-        return self.launch.command.argv
+        return self.launch.argv
 
 
 Reader = Callable[[Asked], "Run | None"]
@@ -79,16 +79,15 @@ def _named_yaml(asked: Asked, argument: Argument | None) -> SourceFile | None:
 
 
 def _open_arguments(launch: Launch) -> bool:
-    """Whether any arguments at all may hide in a variable that only the launch knows."""
-    return any(
-        argument.may_split
-        and argument.text is None
-        and not argument.is_rest
-        and not argument.vanishes
-        and not flags.known_head(argument)
-        and argument.default is None
-        for argument in launch.arguments
-    )
+    """Whether any arguments at all may hide in a variable that only the launch knows; the value of an option is one value."""
+    before = ""
+    for argument in launch.arguments:
+        head = flags.known_head(argument)
+        unknown = argument.may_split and argument.default is None and not argument.is_rest and not argument.vanishes
+        if unknown and not head and not (before.startswith("--") and "=" not in before):
+            return True
+        before = head
+    return False
 
 
 # ------------------------------------------------------------------------------------------------ verl
@@ -124,8 +123,11 @@ def _mindspeed_fsdp2(asked: Asked) -> Run | None:
 
 
 def _mindspeed_mm(asked: Asked) -> Run | None:
-    """``pretrain_transformers.py x.yaml`` takes nothing from the command line (read_yaml_config.py rebuilds sys.argv);
-    ``mindspeed_mm/fsdp/train/trainer.py x.yaml a.b=value`` does (config_manager.py)."""
+    """The scripts that take a YAML.
+
+    ``pretrain_transformers.py x.yaml`` and its kin take nothing else from the command line (read_yaml_config.py rebuilds
+    sys.argv), ``mindspeed_mm/fsdp/train/trainer.py x.yaml a.b=value`` does (config_manager.py).
+    """
     launch = asked.launch
     name = named_file(launch, YAML)
     if launch.tool is not None or name is None or launch.is_module:
@@ -135,9 +137,9 @@ def _mindspeed_mm(asked: Asked) -> Run | None:
     file = _named_yaml(asked, name)
     if file is None:
         return None
-    if launch.script == "pretrain_transformers.py":
-        return next(iter(MindSpeedMM().read(file)), None)
     root = _mapping(file)
+    if root is not None and root.get("gpt_args") is not None:
+        return next(iter(MindSpeedMM().read(file)), None)
     if root is None or not launch.program.endswith("fsdp/train/trainer.py") or root.get("training") is None:
         return None
     after = ("training.save", "training.save_interval", "training.load")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from ckptlint.frameworks import launch_readers
@@ -14,8 +14,9 @@ from ckptlint.frameworks.project import Project
 from ckptlint.frameworks.script_editor import ScriptEditor
 from ckptlint.run import Run
 from ckptlint.source.file import SourceFile
-from ckptlint.source.shell import ShellSource
+from ckptlint.source.shell import Command, ShellSource
 from ckptlint.source.shell import read as read_shell
+from ckptlint.source.text import Span
 
 SUFFIXES = (".sh", ".bash", ".slurm", ".sbatch", ".zsh")
 
@@ -49,13 +50,22 @@ class LaunchScripts(NotPinned):
 
 def runs_of(shell: ShellSource, file: SourceFile, project: Project) -> Iterator[Run]:
     """The runs that a script's launches describe, one for each launch; its other ways are the same on other ways."""
-    sites: dict[object, list[Launch]] = {}
+    sites: dict[tuple[Span, ...], list[Launch]] = {}
+    commands = {command.number: command for command in shell.commands}
     for launch in launches(shell):
-        sites.setdefault((launch.command.span, launch.command.place.carrier), []).append(launch)
+        sites.setdefault(tuple(_carried(launch.command, commands)), []).append(launch)
     for site in sites.values():
         ways = [run for launch in _sorted(site) if (run := _read(launch, file, project)) is not None]
         if ways:
             yield replace(ways[0], ways=tuple(ways[1:]))
+
+
+def _carried(command: Command, commands: Mapping[int, Command]) -> Iterator[Span]:
+    """Where a command stands, where the one stands that runs it, and so on."""
+    yield command.span
+    while command.place.carrier is not None:
+        command = commands[command.place.carrier]
+        yield command.span
 
 
 def _sorted(site: list[Launch]) -> list[Launch]:

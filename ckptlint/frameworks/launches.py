@@ -30,12 +30,14 @@ class Tool(NamedTuple):
 class Launch:
     """One start of a program.
 
-    ``program`` is the path of a script, or the name of a module; "" for a tool. ``world_size`` is the number of processes over
-    all nodes, None where that is not known. ``environment`` is what the program finds in it by the script.
+    ``argv`` is what is left of the command behind what only brings it there (``mpirun``, ``uv run``). ``program`` is the path
+    of a script, or the name of a module; "" for a tool. ``world_size`` is the number of processes over all nodes, None where
+    that is not known.
     """
 
     shell: ShellSource
     command: Command
+    argv: tuple[Argument, ...]
     program: str
     arguments: tuple[Argument, ...]
     is_module: bool = False
@@ -96,6 +98,22 @@ _MPI_VALUES: Mapping[str, int] = {
 }
 
 
+# Programs that run another one in an environment of its own, or watch it; what stands between are their options.
+_RUNNERS = frozenset(
+    ["uv", "poetry", "pipenv", "pixi", "conda", "mamba", "micromamba", "nsys", "ncu", "singularity", "apptainer", "debugpy-run"]
+)
+_LAUNCHERS = re.compile(r"python[\d.]*|torchrun|msrun|deepspeed|accelerate|mpirun|mpiexec|horovodrun")
+
+
+def _behind_runner(argv: Sequence[Argument]) -> Sequence[Argument]:
+    """The words from the first launcher on; () where there is none."""
+    for at, word in enumerate(argv[1:], 1):
+        name = (flags.known_text(word) or "").rpartition("/")[2]
+        if name in TRAINING_SUBCOMMANDS or _LAUNCHERS.fullmatch(name):
+            return argv[at:]
+    return ()
+
+
 def launches(shell: ShellSource) -> Iterator[Launch]:
     """The starts of programs in a script, in the order in which it may run them; what starts none is passed over."""
     for command in shell.commands:
@@ -113,8 +131,11 @@ def _launch(shell: ShellSource, command: Command, argv: Sequence[Argument]) -> L
     name = name.rpartition("/")[2]
     if name in _MPI:
         return _behind_mpi(shell, command, argv, name)
+    if name in _RUNNERS:
+        inner = _behind_runner(argv)
+        return _launch(shell, command, inner) if inner else None
     if name in TRAINING_SUBCOMMANDS:
-        return _tool(Launch(shell, command, "", tuple(argv[1:]), launcher=name), name, "")
+        return _tool(Launch(shell, command, tuple(argv), "", tuple(argv[1:]), launcher=name), name, "")
     found = flags.program(argv)
     if found is None:
         return None
@@ -123,6 +144,7 @@ def _launch(shell: ShellSource, command: Command, argv: Sequence[Argument]) -> L
     launch = Launch(
         shell,
         command,
+        tuple(argv),
         found.name,
         found.arguments,
         found.is_module,
