@@ -9,6 +9,8 @@ from __future__ import annotations
 import os
 import random
 import shutil
+import subprocess
+import sys
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -149,12 +151,36 @@ def load_orbax(directory: Path, step: int) -> None:
     assert state["step"] == step and (state["weights"] == _arrays()).all()
 
 
+def verl_files(directory: Path, step: int) -> list[Path]:
+    """The files of verl's FSDP manager (fsdp_checkpoint_manager.py), as two ranks name them."""
+    role = directory / f"global_step_{step}" / "actor"
+    kinds = [role / f"{kind}_world_size_2_rank_{rank}.pt" for kind in ("model", "optim", "extra_state") for rank in range(2)]
+    return [*kinds, directory / f"global_step_{step}" / "data.pt"]
+
+
+def write_verl(directory: Path, step: int) -> None:
+    model, optimizer, scheduler = trained()
+    parts = {"model": model.state_dict(), "optim": optimizer.state_dict(), "data": {"_snapshot": step}}
+    parts["extra"] = {"lr_scheduler": scheduler.state_dict(), "rng": torch.get_rng_state()}
+    for path in verl_files(directory, step):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        torch.save(next(part for name, part in parts.items() if path.name.startswith(name)), path)
+    (directory / f"global_step_{step}" / "actor" / "fsdp_config.json").write_text('{"FSDP_version": 1, "world_size": 2}')
+    (directory / "latest_checkpointed_iteration.txt").write_text(str(step))
+
+
+def load_verl(directory: Path, step: int) -> None:
+    for path in verl_files(directory, step):
+        torch.load(path, weights_only=False)
+
+
 OLD, NEW = 2, 4
 
 # Files that a resume does without, or whose damage a loader passes over with a message.
 WRITERS: dict[str, tuple[Callable[[Path, int], None], Callable[[Path, int], None], str, tuple[str, ...]]] = {
     "single-file": (write_single, load_single, "step_4.pt", ()),
     "dcp": (write_dcp, load_dcp, "step-4", ()),
+    "verl": (write_verl, load_verl, "global_step_4", ("fsdp_config.json", "data.pt")),  # verl goes on without data.pt
     "accelerate": (write_accelerate, load_accelerate, "checkpoint_4", ("random_states_0.pkl",)),
     "lightning": (write_lightning, load_lightning, "epoch=0-step=4.ckpt", ()),
 }
@@ -237,6 +263,41 @@ def test_what_is_called_complete_loads_and_what_is_called_damaged_does_not(name,
     assert count >= 8
     tails = [label for label in wrongly_damaged if label.startswith("zero tail") and label.endswith(".safetensors")]
     assert (wrongly_complete, sorted(set(wrongly_damaged) - set(tails))) == ([], []), f"of {count}"
+
+
+RANKS = """
+import os, sys, torch, torch.distributed as dist, torch.distributed.checkpoint as dcp
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.tensor import Shard, distribute_tensor
+
+rank, world, store, path = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3], sys.argv[4]
+dist.init_process_group("gloo", init_method=f"file://{store}", rank=rank, world_size=world)
+weight = distribute_tensor(torch.arange(64.0).reshape(8, 8), init_device_mesh("cpu", (world,)), [Shard(0)])
+dcp.save({"model": {"weight": weight}, "optimizer": {"exp_avg": weight}}, checkpoint_id=path)
+dist.barrier()
+os._exit(0)  # taking the process group down races with the other rank
+"""
+
+
+def save_on_ranks(directory: Path, world: int, step: int) -> None:
+    store = directory.parent / f"{directory.name}-{world}.store"
+    arguments = [str(world), str(store), str(directory / f"step-{step}")]
+    ranks = [subprocess.Popen([sys.executable, "-c", RANKS, str(rank), *arguments]) for rank in range(world)]
+    assert [rank.wait(120) for rank in ranks] == [0] * world
+
+
+def test_shards_of_two_ranks_and_those_left_of_them_by_a_save_of_one(tmp_path):
+    directory = tmp_path / "run"
+    save_on_ranks(directory, 2, 5)
+    (found,) = scan(LocalListing(directory), now=2e10)
+    assert (found.restart.step, found.restart.world_size) == (5, 2)
+    (directory / "step-5" / "__1_0.distcp").rename(tmp_path / "second")
+    (found,) = scan(LocalListing(directory), now=2e10)
+    assert "__1_0.distcp is missing, and .metadata names it" in found.checkpoints[0].reasons
+    (tmp_path / "second").rename(directory / "step-5" / "__1_0.distcp")
+    save_on_ranks(directory, 1, 5)
+    (found,) = scan(LocalListing(directory), now=2e10)
+    assert (found.restart.step, found.restart.world_size) == (5, 1)
 
 
 def test_orbax_folders_are_recognised_and_temporary_ones_refused(tmp_path):
