@@ -331,8 +331,8 @@ class Family:
 _MEGATRON = ("latest_checkpointed_iteration.txt", "{}")
 _LATEST = ("latest", "global_step{}")
 FAMILIES = {
-    "verl FSDP": Family("verl", verl_fsdp, ("huggingface/",), _MEGATRON, "/data.pt", ".pt"),
-    "verl SFT": Family("verl", verl_sft, ("huggingface/",), _MEGATRON, "/data.pt", ".pt"),
+    "verl FSDP": Family("verl", verl_fsdp, ("huggingface/", "fsdp_config"), _MEGATRON, "/data.pt", ".pt"),
+    "verl SFT": Family("verl", verl_sft, ("huggingface/", "fsdp_config"), _MEGATRON, "/data.pt", ".pt"),
     "verl Megatron v1": Family("verl", verl_megatron_v1, ("transformer_config",), _MEGATRON, "/data.pt", ".distcp"),
     "verl Megatron v2": Family("verl", verl_megatron_v2, ("transformer_config",), _MEGATRON, "/data.pt", ".distcp"),
     "Megatron legacy": Family("megatron", megatron_legacy, (), _MEGATRON, "latest_checkpointed", ".pt"),

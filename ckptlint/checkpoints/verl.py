@@ -130,15 +130,16 @@ def _role(folder: Folder, role: str, older: list[Folder]) -> list[Part]:
 
 
 def _fsdp(folder: Folder, role: str, names: tuple[str, ...], older: list[Folder]) -> Part:
-    """A file of each kind from every rank. fsdp_config.json says how many there are; a fork may write none."""
+    """A file of each kind from every rank. fsdp_config.json says how many there are, and where it does not the names do.
+
+    verl's merger of weights reads it; a resume does not.
+    """
     matches = [match for name in names if (match := _RANK_FILE.fullmatch(name))]
     worlds = {int(match[2]) for match in matches if len(match[2]) < 7}
     config = folder.json(_under(role, "fsdp_config.json")) if "fsdp_config.json" in names else None
-    broken = [config] if isinstance(config, str) else []
+    broken: list[str] = []
     said = whole_number(config.get("world_size")) if isinstance(config, dict) else None
     world = said if said is not None and 0 < said < 1_000_000 else max(worlds, default=0)
-    if config is None and "fsdp_config.json" not in names and _older_has(older, role, "fsdp_config.json"):
-        broken.append(f"{_under(role, 'fsdp_config.json')} is missing: the save was interrupted")
     ranks = {kind: {int(match[3]) for match in matches if match[1] == kind and match[2] == str(world)} for kind in _KINDS}
     absent, state = [], set()
     for kind, (held, without) in _KINDS.items():
@@ -157,10 +158,12 @@ def _fsdp(folder: Folder, role: str, names: tuple[str, ...], older: list[Folder]
         return Part(broken=tuple(broken), world_size=world or None, unfinished=True)
     others = sorted(worlds - {world})
     left = ", ".join(map(str, others))
-    remarks = (f"{role or 'it'} also holds files of a save with {left} ranks",) if others else ()
+    remarks = [f"{role or 'it'} also holds files of a save with {left} ranks"] if others else []
+    if isinstance(config, str):
+        remarks.append(f"{config} (not needed to resume)")
     if State.SCHEDULER in state:
         state.add(State.RNG)
-    return Part((), tuple(absent), remarks, frozenset({State.PROGRESS, *state}), world)
+    return Part((), tuple(absent), tuple(remarks), frozenset({State.PROGRESS, *state}), world)
 
 
 def _worlds(older: list[Folder], role: str) -> set[int]:

@@ -180,7 +180,7 @@ OLD, NEW = 2, 4
 WRITERS: dict[str, tuple[Callable[[Path, int], None], Callable[[Path, int], None], str, tuple[str, ...]]] = {
     "single-file": (write_single, load_single, "step_4.pt", ()),
     "dcp": (write_dcp, load_dcp, "step-4", ()),
-    "verl": (write_verl, load_verl, "global_step_4", ("fsdp_config.json", "data.pt")),  # verl goes on without data.pt
+    "verl": (write_verl, load_verl, "global_step_4", ("data.pt",)),  # verl goes on without data.pt
     "accelerate": (write_accelerate, load_accelerate, "checkpoint_4", ("random_states_0.pkl",)),
     "lightning": (write_lightning, load_lightning, "epoch=0-step=4.ckpt", ()),
 }
