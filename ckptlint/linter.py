@@ -156,7 +156,7 @@ class Linter:
 
     def _placed(self, run: Run, storage: Storage) -> Run:
         ways = tuple(self._placed(way, storage) for way in run.ways)
-        return replace(run, neighbours=self._neighbours(run), storage=storage, ways=ways)
+        return run._replace(neighbours=self._neighbours(run), storage=storage, ways=ways)
 
     def _neighbours(self, run: Run) -> tuple[str, ...]:
         own = _label(run)

@@ -9,18 +9,17 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from enum import Enum
+from types import MappingProxyType
 from typing import Literal as TypingLiteral
-from typing import Protocol, TypeAlias, TypeVar
+from typing import NamedTuple, Protocol, TypeAlias, TypeVar
 
 from ckptlint.source.text import Edit, Span
 
 T = TypeVar("T")
 
 
-@dataclass(frozen=True)
-class Unknown:
+class Unknown(NamedTuple):
     """A fact that could not be decided: why, and what the user can do to settle it."""
 
     why: str
@@ -61,8 +60,7 @@ class Unit(str, Enum):
     TOKEN = "token"
 
 
-@dataclass(frozen=True)
-class Amount:
+class Amount(NamedTuple):
     """A length or an interval in the unit the author used."""
 
     value: float
@@ -88,8 +86,7 @@ class Editor(Protocol):
         """Raises CannotEdit likewise."""
 
 
-@dataclass(frozen=True)
-class Setting:
+class Setting(NamedTuple):
     """One setting in the framework's own spelling.
 
     ``value`` is what the framework's loader makes of the text, or Unknown. ``span`` is the written value, None for a default;
@@ -103,9 +100,9 @@ class Setting:
     span: Span | None = None
     key_span: Span | None = None
     source: str = ""
-    editor: Editor | None = field(default=None, compare=False, repr=False)
+    editor: Editor | None = None
     joint: str = ": "
-    path: PathExpr | None = field(default=None, compare=False)
+    path: PathExpr | None = None
     text: str = ""
 
     @property
@@ -159,15 +156,13 @@ def shown(value: object) -> str:
 # ------------------------------------------------------------------------------------------------ paths
 
 
-@dataclass(frozen=True)
-class Literal:
+class Literal(NamedTuple):
     """Text that is always the same."""
 
     text: str
 
 
-@dataclass(frozen=True)
-class Variable:
+class Variable(NamedTuple):
     """An environment or shell variable. ``expanded`` says whether this framework's loader puts its value there."""
 
     text: str
@@ -176,8 +171,7 @@ class Variable:
     expanded: bool = True
 
 
-@dataclass(frozen=True)
-class Changing:
+class Changing(NamedTuple):
     """A part that differs at every start: a time, a process number, a random name, a version counter.
 
     ``by``: the setting by which the framework itself adds it; "" where the author's own text does.
@@ -188,15 +182,13 @@ class Changing:
     by: str = ""
 
 
-@dataclass(frozen=True)
-class Placeholder:
+class Placeholder(NamedTuple):
     """A part of a template that somebody still has to fill in."""
 
     text: str
 
 
-@dataclass(frozen=True)
-class Opaque:
+class Opaque(NamedTuple):
     """A part that is computed where the analysis cannot follow."""
 
     text: str
@@ -225,8 +217,7 @@ class UnsetVariable(Exception):
         self.path = path
 
 
-@dataclass(frozen=True)
-class PathExpr:
+class PathExpr(NamedTuple):
     """A path with the parts it is made of, so that "absolute", "stable" and "durable" are questions to it."""
 
     parts: tuple[Part, ...]
@@ -351,8 +342,7 @@ class Never(Enum):
 NEVER = Never.NEVER
 
 
-@dataclass(frozen=True)
-class Interval:
+class Interval(NamedTuple):
     """How often a checkpoint is written. ``every`` NEVER: not while training; ``at_end``: once more when it ends.
 
     ``setting`` decides; ``disabled`` means that the value, not the absence of one, says never. ``repair`` is what to write so
@@ -375,8 +365,7 @@ class Interval:
         return not isinstance(length, Unknown) and self.every.unit is length.unit and self.every.value >= length.value
 
 
-@dataclass(frozen=True)
-class Retention:
+class Retention(NamedTuple):
     """How many checkpoints stay. ``keep`` None: all, 0: none. ``keeps_best``: the best one stays besides."""
 
     keep: Fact[int | None]
@@ -385,8 +374,7 @@ class Retention:
     writes_before_deleting: Fact[bool] = True
 
 
-@dataclass(frozen=True)
-class Missing:
+class Missing(NamedTuple):
     """A kind of state that a checkpoint will not hold, and the setting that decides so.
 
     ``effect``: what a restart from such a checkpoint does, where it is worse than going on without that state. ``advice`` is
@@ -400,16 +388,14 @@ class Missing:
     advice: str = ""
 
 
-@dataclass(frozen=True)
-class Location:
+class Location(NamedTuple):
     """A directory, with the setting that names it."""
 
     path: Fact[PathExpr]
     setting: Setting
 
 
-@dataclass(frozen=True)
-class Write:
+class Write(NamedTuple):
     """One stream of checkpoints. A run with several roles (actor, critic) has one Write for each that saves apart."""
 
     directory: Location
@@ -431,8 +417,7 @@ class Choice(str, Enum):
     UNKNOWN = "unknown"
 
 
-@dataclass(frozen=True)
-class Read:
+class Read(NamedTuple):
     """What a start takes up.
 
     ``raises_when_missing``: the start fails where the checkpoint it wants is not there. ``auto``: the value of the setting that
@@ -455,8 +440,7 @@ class Read:
     drops: tuple[Dropped, ...] = ()
 
 
-@dataclass(frozen=True)
-class Dropped:
+class Dropped(NamedTuple):
     """A kind of state that checkpoints hold and that a start does not take back, and the setting that decides so.
 
     ``effect`` says what training does then; ``off`` is the value that restores it, ``safe`` whether the first launch and an
@@ -470,8 +454,7 @@ class Dropped:
     safe: bool = False
 
 
-@dataclass(frozen=True)
-class UnusedSetting:
+class UnusedSetting(NamedTuple):
     """A setting about ``topic`` that nothing reads as things are, and why. ``repair`` is what to write so that it counts."""
 
     setting: Setting
@@ -482,8 +465,7 @@ class UnusedSetting:
     safe: bool = False
 
 
-@dataclass(frozen=True)
-class LostReference:
+class LostReference(NamedTuple):
     """The model that the policy is held against is loaded from where the policy is resumed, so that a restart replaces it.
 
     ``setting`` is where the reference comes from now, ``repair`` what names the original; () where its path is not known.
@@ -495,8 +477,7 @@ class LostReference:
     repair: tuple[tuple[Setting, object], ...] = ()
 
 
-@dataclass(frozen=True)
-class WarmStart:
+class WarmStart(NamedTuple):
     """Weights taken from a checkpoint of this very run as if that were resuming: step, optimizer and schedule start anew."""
 
     setting: Setting
@@ -505,8 +486,7 @@ class WarmStart:
     repair: tuple[tuple[Setting, object], ...] = ()  # what to write so that the start resumes
 
 
-@dataclass(frozen=True)
-class Switch:
+class Switch(NamedTuple):
     """A setting that makes a restart begin again although there is something to resume.
 
     ``off`` is the value that makes it harmless (None: take the setting out), ``also`` what must change with it, ``safe``
@@ -522,8 +502,7 @@ class Switch:
     advice: str = ""
 
 
-@dataclass(frozen=True)
-class Obstacle:
+class Obstacle(NamedTuple):
     """Why this stage, engine or release cannot resume whatever the settings say."""
 
     setting: Setting
@@ -531,8 +510,7 @@ class Obstacle:
     instead: str = ""
 
 
-@dataclass(frozen=True)
-class Misfit:
+class Misfit(NamedTuple):
     """A resume value that cannot be a checkpoint of this framework."""
 
     setting: Setting
@@ -540,8 +518,7 @@ class Misfit:
     instead: str
 
 
-@dataclass(frozen=True)
-class Refusal:
+class Refusal(NamedTuple):
     """A value that the framework refuses or takes for something else.
 
     ``replacement`` is what was surely meant (written by a fix), None where that is open. ``stops``: the launch fails.
@@ -556,8 +533,7 @@ class Refusal:
     removes: bool = False
 
 
-@dataclass(frozen=True)
-class StrangeKey:
+class StrangeKey(NamedTuple):
     """A key that this framework's release does not know. ``nearest``: the real key it looks like; "" where it looks like none.
 
     ``remove`` takes it out, where nothing comes of it.
@@ -574,8 +550,7 @@ class StrangeKey:
 # ------------------------------------------------------------------------------------------------ the launch
 
 
-@dataclass(frozen=True)
-class MaskedExit:
+class MaskedExit(NamedTuple):
     """A failure of the launch does not become the exit status of its script. ``repair`` mends that; () where nothing does."""
 
     span: Span
@@ -584,8 +559,7 @@ class MaskedExit:
     repair: tuple[Edit, ...] = ()
 
 
-@dataclass(frozen=True)
-class LostArguments:
+class LostArguments(NamedTuple):
     """What a script seems to pass and the program does not get. ``lost`` is how messages show it."""
 
     span: Span
@@ -595,8 +569,7 @@ class LostArguments:
     repair: tuple[Edit, ...] = ()
 
 
-@dataclass(frozen=True)
-class Wipe:
+class Wipe(NamedTuple):
     """Something at the start deletes what a restart would read. ``directory`` is how it is named there."""
 
     span: Span
@@ -604,8 +577,7 @@ class Wipe:
     directory: str
 
 
-@dataclass(frozen=True)
-class Platform:
+class Platform(NamedTuple):
     """What the description of a job says of the place that outlives it: ``mount`` None where it declares none.
 
     ``durable`` and ``scratch`` are the tiers below the mount, as paths; "" where the platform has none.
@@ -622,8 +594,7 @@ class Platform:
 # ------------------------------------------------------------------------------------------------ the run
 
 
-@dataclass(frozen=True)
-class Release:
+class Release(NamedTuple):
     """The framework release whose facts were used. ``pinned``: where the project says so; None: assumed."""
 
     text: str
@@ -641,8 +612,7 @@ class Release:
 EPHEMERAL = ("/tmp", "/var/tmp", "/dev/shm", "/run")
 
 
-@dataclass(frozen=True)
-class Storage:
+class Storage(NamedTuple):
     """What the project's settings say about places: roots that outlive a job, and roots that die with it."""
 
     durable: tuple[str, ...] = ()
@@ -663,8 +633,7 @@ def _numbers(release: str) -> tuple[int, ...]:
     return tuple(int(number) for number in re.findall(r"\d+", release)[:3])
 
 
-@dataclass(frozen=True)
-class Run:
+class Run(NamedTuple):
     """One training run as the files describe it. The evidence spans may lie in several files."""
 
     framework: str
@@ -685,7 +654,7 @@ class Run:
     unused_settings: tuple[UnusedSetting, ...] = ()
     lost_references: tuple[LostReference, ...] = ()
     model: str = ""  # what is trained, as the author names it; its size may stand in the name
-    settings: Mapping[str, Setting] = field(default_factory=dict)
+    settings: Mapping[str, Setting] = MappingProxyType({})
     partial: bool = False  # a file that is read beside a run's own (DeepSpeed's): only what is wrong in itself is known
     exit_masks: tuple[MaskedExit, ...] = ()
     lost_arguments: tuple[LostArguments, ...] = ()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from ckptlint.outcome import Kind, outcome
@@ -43,15 +41,15 @@ RUN = Run("toy", "Toy", Release("1"), TEXT.span(0, 4), Amount(3, Unit.EPOCH), SE
 
 
 def _saving(every: object, *, at_end: bool = True) -> Run:
-    return replace(RUN, writes=(replace(WRITE, interval=Interval(every, at_end, SETTING)),))  # type: ignore[arg-type]
+    return RUN._replace(writes=(WRITE._replace(interval=Interval(every, at_end, SETTING)),))  # type: ignore[arg-type]
 
 
 def _into(path: object) -> Run:
-    return replace(RUN, writes=(replace(WRITE, directory=Location(path, SETTING)),))  # type: ignore[arg-type]
+    return RUN._replace(writes=(WRITE._replace(directory=Location(path, SETTING)),))  # type: ignore[arg-type]
 
 
 def _reading(**facts: object) -> Run:
-    return replace(RUN, reads=(replace(READ, **facts),))  # type: ignore[arg-type]
+    return RUN._replace(reads=(READ._replace(**facts),))  # type: ignore[arg-type]
 
 
 def _path(text: str, *, expanded: bool = True) -> PathExpr:
@@ -61,7 +59,7 @@ def _path(text: str, *, expanded: bool = True) -> PathExpr:
 CASES = {
     "a run that saves and finds the newest": (RUN, Kind.EXACT, "resumes exactly, repeating at most 500 steps"),
     "the longest of two intervals counts": (
-        replace(RUN, writes=(WRITE, replace(WRITE, interval=Interval(Amount(900, Unit.STEP), True, SETTING)))),
+        RUN._replace(writes=(WRITE, WRITE._replace(interval=Interval(Amount(900, Unit.STEP), True, SETTING)))),
         Kind.EXACT,
         "resumes exactly, repeating at most 900 steps",
     ),
@@ -77,7 +75,7 @@ CASES = {
         "restarts at step 0: the first checkpoint comes after 4 epochs, and the run ends after 3 epochs",
     ),
     "nothing is kept": (
-        replace(RUN, writes=(replace(WRITE, retention=Retention(0, SETTING)),)),
+        RUN._replace(writes=(WRITE._replace(retention=Retention(0, SETTING)),)),
         Kind.RESTARTS,
         "restarts at step 0: with `save: 500` no checkpoint is kept",
     ),
@@ -117,12 +115,12 @@ CASES = {
         "resumes, but always from `/data/run/checkpoint-5`: losing all that was done since",
     ),
     "state is missing": (
-        replace(RUN, writes=(replace(WRITE, missing=(Missing(State.OPTIMIZER, SETTING), Missing(State.RNG, SETTING))),)),
+        RUN._replace(writes=(WRITE._replace(missing=(Missing(State.OPTIMIZER, SETTING), Missing(State.RNG, SETTING))),)),
         Kind.LOSING,
         "resumes, losing optimizer state, random-number state and at most 500 steps",
     ),
     "a switch that loses the data": (
-        replace(RUN, switches=(Switch(SETTING, "the data begin again", loses=frozenset({State.DATA})),)),
+        RUN._replace(switches=(Switch(SETTING, "the data begin again", loses=frozenset({State.DATA})),)),
         Kind.LOSING,
         "resumes, losing data position and at most 500 steps",
     ),
@@ -132,22 +130,22 @@ CASES = {
         "does not start the first time: `save: 500` wants a checkpoint",
     ),
     "a value that stops the launch": (
-        replace(RUN, refusals=(Refusal(SETTING, "no number", "write one"),)),
+        RUN._replace(refusals=(Refusal(SETTING, "no number", "write one"),)),
         Kind.CANNOT,
         "does not start: `save: 500` is refused",
     ),
     "a value that is only misread": (
-        replace(RUN, refusals=(Refusal(SETTING, "text is true", "write true", stops=False),)),
+        RUN._replace(refusals=(Refusal(SETTING, "text is true", "write true", stops=False),)),
         Kind.EXACT,
         "resumes exactly, repeating at most 500 steps",
     ),
     "a resume value that is no checkpoint": (
-        replace(RUN, misfits=(Misfit(SETTING, "a word", "name one"),)),
+        RUN._replace(misfits=(Misfit(SETTING, "a word", "name one"),)),
         Kind.CANNOT,
         "does not start: `save: 500` names no checkpoint",
     ),
     "a stage that cannot resume": (
-        replace(RUN, obstacles=(Obstacle(SETTING, "weights only"),)),
+        RUN._replace(obstacles=(Obstacle(SETTING, "weights only"),)),
         Kind.CANNOT,
         "cannot resume: weights only",
     ),
@@ -162,15 +160,15 @@ def test_the_outcome_of_a_restart(name: str) -> None:
 
 
 def test_what_keeps_a_run_from_starting_comes_before_all_that_would_happen_later() -> None:
-    run = replace(_saving(NEVER), refusals=(Refusal(SETTING, "no number", "write one"),))
+    run = _saving(NEVER)._replace(refusals=(Refusal(SETTING, "no number", "write one"),))
     assert outcome(run).kind is Kind.CANNOT
 
 
 def test_what_loses_everything_comes_before_what_is_unknown() -> None:
-    run = replace(_saving(NEVER), reads=(Read(Choice.UNKNOWN, SETTING, why="computed"),))
+    run = _saving(NEVER)._replace(reads=(Read(Choice.UNKNOWN, SETTING, why="computed"),))
     assert outcome(run).kind is Kind.RESTARTS
 
 
 def test_a_directory_that_the_settings_declare_durable_does_not_die() -> None:
-    run = replace(_into(_path("/tmp/nfs/run")), storage=Storage(durable=("/tmp/nfs",)))
+    run = _into(_path("/tmp/nfs/run"))._replace(storage=Storage(durable=("/tmp/nfs",)))
     assert outcome(run).kind is Kind.EXACT

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from ckptlint.frameworks.settings import Renames, Settings
 from ckptlint.run import Setting, Unknown
@@ -34,7 +34,7 @@ class ConvertedSettings:
         if not setting.written or isinstance(setting.value, Unknown):
             return setting
         value = self.convert(name, setting.value)
-        return setting if value is setting.value else replace(setting, value=value)
+        return setting if value is setting.value else setting._replace(value=value)
 
     def value(self, name: str) -> object:
         return self.setting(name).value

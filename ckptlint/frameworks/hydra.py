@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from collections.abc import Mapping as MappingOf
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
@@ -237,14 +237,13 @@ def primitive(text: str) -> object:
 
 
 def _interpolation_end(text: str, at: int) -> int:
-    if text.startswith("${}", at):
+    """Hydra 1.3 OverrideLexer.g4: ``INTERPOLATION: '${' ~('}')+ '}'``, so the first closing brace ends it."""
+    end = text.find("}", at + 2)
+    if end < 0:
+        raise OverrideError("`${` is not closed")
+    if end == at + 2:
         raise OverrideError("`${}` names nothing")
-    depth = 0
-    for place in range(at, len(text)):
-        depth += {"{": 1, "}": -1}.get(text[place], 0)
-        if text[place] == "}" and not depth:
-            return place + 1
-    raise OverrideError("`${` is not closed")
+    return end + 1
 
 
 # ------------------------------------------------------------------------------------------------ interpolation
@@ -341,7 +340,7 @@ class HydraSettings:
         if value is found.value:
             return found
         path = self._path(name, found.value) if isinstance(value, Unknown) and isinstance(found.value, str) else None
-        return replace(found, value=value, path=path)
+        return found._replace(value=value, path=path)
 
     def _path(self, name: str, text: str, depth: int = 0) -> PathExpr | None:
         """A text with ``${a.b}`` in it as a path, where what they stand for is known only to the launch."""
@@ -377,10 +376,10 @@ class HydraSettings:
                 return file.setting(name)
         at = self._unwritten(name)
         if self.missing:
-            return replace(at, value=Unknown(self.missing), source="")
+            return at._replace(value=Unknown(self.missing), source="")
         if name not in self.defaults:
-            return replace(at, value=None, source=self.default_source)
-        return replace(at, value=self.defaults[name], source=self.default_source)
+            return at._replace(value=None, source=self.default_source)
+        return at._replace(value=self.defaults[name], source=self.default_source)
 
     def _unwritten(self, name: str) -> Setting:
         """Where a name would be written: behind the command's arguments, else in the first file."""

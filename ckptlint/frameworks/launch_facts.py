@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import fields, is_dataclass
 
 from ckptlint.frameworks.flags import path_of
 from ckptlint.frameworks.launches import Launch
 from ckptlint.run import NEVER, LostArguments, MaskedExit, PathExpr, Run, Setting, UnusedSetting, Wipe
 from ckptlint.source.shell import Command, Known, Loss, Mask, Notice, ShellSource, insert_line
 from ckptlint.source.shell.parser import parse
-from ckptlint.source.shell.syntax import Assignment
+from ckptlint.source.shell.syntax import Assignment, Simple
 from ckptlint.source.text import CannotEdit, Edit, EditConflict, SourceText, Span
 
 
 def with_facts(run: Run, launch: Launch) -> Run:
     """A run with all that its script says about it."""
     lost = tuple(lost_arguments(launch))
-    return replace(
-        run,
+    return run._replace(
         # what is lost is run as a command of its own, and then there is one behind the launch
         exit_masks=() if lost and Mask.LATER in launch.command.failure.masks else tuple(exit_masks(launch)),
         lost_arguments=lost,
@@ -254,13 +253,16 @@ def _without_comments(shell: ShellSource) -> str:
 
 
 def _assignments(source: SourceText) -> dict[str, list[Assignment]]:
-    """The assignments of plain variables, by name."""
+    """The assignments of variables by name, without those that hold for one command alone."""
     found: dict[str, list[Assignment]] = {}
     stack: list[object] = [*reversed(parse(source).items)]
     while stack:
         node = stack.pop()
         if isinstance(node, Assignment):
             found.setdefault(node.name, []).append(node)
+        if isinstance(node, Simple) and node.words:
+            stack += reversed(node.words)
+            continue
         if isinstance(node, (list, tuple)):
             stack += reversed(node)
         elif is_dataclass(node) and not isinstance(node, (Span, SourceText)):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 
 from ckptlint.frameworks import launch_readers
 from ckptlint.frameworks.framework import NotPinned
@@ -57,7 +56,7 @@ def runs_of(shell: ShellSource, file: SourceFile, project: Project) -> Iterator[
     for site in sites.values():
         ways = [run for launch in _sorted(site) if (run := _read(launch, file, project)) is not None]
         if ways:
-            yield replace(ways[0], ways=tuple(ways[1:]))
+            yield ways[0]._replace(ways=tuple(ways[1:]))
 
 
 def _carried(command: Command, commands: Mapping[int, Command]) -> Iterator[Span]:
@@ -77,4 +76,4 @@ def _read(launch: Launch, file: SourceFile, project: Project) -> Run | None:
     if launch_readers.NO_TRAINING.search(launch.script):
         return None
     run = launch_readers.read(launch_readers.Asked(launch, file, project, ScriptEditor(launch.shell, launch.command)))
-    return None if run is None else with_facts(replace(run, where=launch.place), launch)
+    return None if run is None else with_facts(run._replace(where=launch.place), launch)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from ckptlint.frameworks.flags import CommandEditor, FlagEditor, FlagSettings, Occurrence, place_of
 from ckptlint.frameworks.hydra import Written
@@ -81,8 +81,8 @@ class FieldFlags(FlagSettings):
     def setting(self, name: str) -> Setting:
         setting = super().setting(name)
         if self.extra is not None and not setting.written and name in self.extra and not isinstance(setting.value, Unknown):
-            setting = replace(setting, value=self.extra[name])
-        return setting if setting.editor is None else replace(setting, editor=_WrittenOut(setting.editor))
+            setting = setting._replace(value=self.extra[name])
+        return setting if setting.editor is None else setting._replace(editor=_WrittenOut(setting.editor))
 
     def _valued(self, flag: Flag, last: Occurrence, shown: str, editor: FlagEditor) -> Setting:
         if flag.kind == "bool" and not last.values and not last.start:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ckptlint.frameworks.flags import CommandEditor, FlagSettings, Program, known_head, known_text, program
@@ -387,7 +387,7 @@ def read_launch(
     flags = tuple(flag for flag in (*CHECKPOINT_FLAGS, *own) if flag.lifetime.holds(release.text))
     settings = FlagSettings(launch.arguments, flags, f"default of Megatron core {release.text}", place, editor)
     run = read_run(settings, release, family)
-    return replace(run, strange_keys=tuple(_misspelt(settings, flags)))
+    return run._replace(strange_keys=tuple(_misspelt(settings, flags)))
 
 
 def _misspelt(settings: FlagSettings, flags: tuple[Flag, ...]) -> Iterator[StrangeKey]:

@@ -8,7 +8,7 @@ Sources: Ascend/MindSpeed-MM at 57069cd5: ``mindspeed_mm/configs/read_yaml_confi
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from ckptlint.frameworks.framework import NotPinned
 from ckptlint.frameworks.megatron import Family, Role, number, path_of, run_of, same
@@ -106,7 +106,7 @@ def read_arguments(settings: Settings, release: Release) -> Run:
     flags = (*CHECKPOINT_FLAGS, *MINDSPEED_LLM_FLAGS)
     arguments = _Arguments(settings, ("gpt_args",), defaults(flags, release.text), release.text)
     run = run_of((Role(arguments, release, ARGS),), settings, release, ARGS)
-    return replace(run, refusals=(*run.refusals, *_flags_with_value(arguments, flags)))
+    return run._replace(refusals=(*run.refusals, *_flags_with_value(arguments, flags)))
 
 
 class _Arguments(Sections):
@@ -114,7 +114,7 @@ class _Arguments(Sections):
 
     def setting(self, name: str) -> Setting:
         setting = super().setting(name)
-        return setting if setting.editor is None else replace(setting, editor=_WithoutFalse(setting.editor))
+        return setting if setting.editor is None else setting._replace(editor=_WithoutFalse(setting.editor))
 
 
 @dataclass(frozen=True)
@@ -156,7 +156,7 @@ class _FsdpReader:
         length, length_setting = self._length()
         keep = Retention(None, self.save)
         write = Write(Location(path_of(self.save) or Unknown("`save` is not given"), self.save), self._interval(), keep)
-        write = replace(write, missing=tuple(self._missing()))
+        write = write._replace(missing=tuple(self._missing()))
         model = self.settings.value("model.model_name_or_path")
         return Run(
             framework=ARGS.name,

@@ -66,7 +66,7 @@ def read_run(settings: Settings, release: Release) -> Run:
         for role, section in sections.items()
     )
     run = run_of(roles, settings, release, family)
-    return replace(run, lost_references=tuple(_lost_references(roles[0], settings)))
+    return run._replace(lost_references=tuple(_lost_references(roles[0], settings)))
 
 
 def _lost_references(actor: Role, settings: Settings) -> Iterator[LostReference]:
@@ -106,4 +106,4 @@ class Sections:
             if f"{section}.{name}" in self.settings:
                 return self.settings.setting(f"{section}.{name}")
         missing = self.settings.setting(f"{self.sections[0]}.{name}")
-        return replace(missing, value=self.defaults.get(name), source=f"default of Megatron core {self.release}")
+        return missing._replace(value=self.defaults.get(name), source=f"default of Megatron core {self.release}")

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from ckptlint.checkpoints.checkpoint import Checkpoint, Layout
 from ckptlint.frameworks import trainer
@@ -333,7 +333,7 @@ class _Grouped:
         shared = self.group.value(name) is None and self.shared.value(name) is not None
         setting = (self.shared if shared else self.group).setting(name)
         return (
-            replace(setting, span=None, key_span=None, source=self.group.default_source) if setting.value is None else setting
+            setting._replace(span=None, key_span=None, source=self.group.default_source) if setting.value is None else setting
         )
 
     def value(self, name: str) -> object:
@@ -450,7 +450,7 @@ class _WithDefaults:
 
     def setting(self, name: str) -> Setting:
         setting = self.inner.setting(name)
-        return setting if setting.written else replace(setting, value=self.defaults.get(name), source=self.source)
+        return setting if setting.written else setting._replace(value=self.defaults.get(name), source=self.source)
 
     def value(self, name: str) -> object:
         return self.setting(name).value
@@ -482,7 +482,7 @@ class _Reader(_Arguments):
         flash = self.settings.value("use_flash_ckpt") is True and self.version.value is True
         directory = self.directory(self.version, f"{self._model_type()}/" if self.release.before("3.0") else "")
         if flash:  # the next start looks into the version before its own
-            directory = replace(directory, path=PathExpr.of_text(str(self.output.value), expanded=False))
+            directory = directory._replace(path=PathExpr.of_text(str(self.output.value), expanded=False))
         interval = trainer.interval(self.settings, saves_at_end=True)
         missing = tuple(trainer.missing_state(self.settings))
         warm_starts = tuple(self._warm_starts())

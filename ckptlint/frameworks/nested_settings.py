@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from collections.abc import Mapping as MappingOf
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from ckptlint.frameworks.yaml_settings import YamlSettings
 from ckptlint.run import Editor, Setting
@@ -66,8 +66,8 @@ class NestedSettings:
         setting = inner.setting(self._spelling(mapping, key))
         entry = self._get(mapping, key)
         if entry is not None and entry.alias is None and isinstance(entry.value, Sequence) and setting.editor is not None:
-            setting = replace(setting, editor=_ListEditor(self.yaml, entry.value, setting.editor))
-        return setting if setting.written or not section else replace(setting, name=name)
+            setting = setting._replace(editor=_ListEditor(self.yaml, entry.value, setting.editor))
+        return setting if setting.written or not section else setting._replace(name=name)
 
     def rename(self, name: str, to: str) -> tuple[Edit, ...]:
         """Edits that call a key by another name of the same section; () where that cannot be done."""

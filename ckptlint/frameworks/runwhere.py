@@ -7,7 +7,6 @@ frequent saves within one run and ``durable`` for what outlives it; a failed tra
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from ckptlint.frameworks.framework import NotPinned
 from ckptlint.frameworks.nested_settings import NestedSettings
@@ -53,12 +52,12 @@ def _runs(file: SourceFile, command: Scalar, settings: NestedSettings) -> Iterat
     project = Project(file.path)
     platform = _platform(settings)
     for run in runs_of(read(embedded(command), project.neighbour), file, project):
-        yield replace(run, platform=platform, ways=tuple(replace(way, platform=platform) for way in run.ways))
+        yield run._replace(platform=platform, ways=tuple(way._replace(platform=platform) for way in run.ways))
 
 
 def _platform(settings: NestedSettings) -> Platform:
     setting = settings.setting(PATH)
     if not isinstance(setting.value, str) or not setting.value:
-        return Platform(TITLE, None, setting if setting.written else replace(settings.setting("kind"), name=PATH, value=None))
+        return Platform(TITLE, None, setting if setting.written else settings.setting("kind")._replace(name=PATH, value=None))
     mount = setting.value.rstrip("/")
     return Platform(TITLE, PathExpr.of_text(mount, expanded=False), setting, f"{mount}/durable", f"{mount}/fast")

@@ -9,7 +9,6 @@ Sources: transformers 4.57.1 and 5.23.0 ``training_args.py``, ``trainer.py``, ``
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 from ckptlint.checkpoints.checkpoint import Checkpoint, Layout, Notice
 from ckptlint.frameworks import trainer_pin
@@ -55,7 +54,7 @@ def _with_settings(run: Run) -> Run:
         "save_steps": write.interval.setting,
         "resume_from_checkpoint": run.reads[0].setting,
     }
-    return replace(run, settings={**settings, **run.settings})
+    return run._replace(settings={**settings, **run.settings})
 
 
 def pin(run: Run, request: PinRequest) -> Pin:
