@@ -13,7 +13,6 @@ import os
 import posixpath
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, ParamSpec, TypeVar
 
@@ -281,7 +280,7 @@ def _at_home(diagnostic: Diagnostic) -> Diagnostic:
     from ckptlint.source.embedded import home, home_edits
 
     edits = () if fix is None else home_edits(fix.edits)
-    return replace(diagnostic, span=home(diagnostic.span), fix=replace(fix, edits=edits) if fix is not None and edits else None)
+    return diagnostic._replace(span=home(diagnostic.span), fix=fix._replace(edits=edits) if fix is not None and edits else None)
 
 
 def _one_a_place(found: list[Diagnostic]) -> list[Diagnostic]:

@@ -13,11 +13,10 @@ import pkgutil
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
 from types import ModuleType
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 from ckptlint.run import Run, Setting, shown
 from ckptlint.source.text import CannotEdit, Edit, Span
@@ -41,8 +40,7 @@ class Applicability(str, Enum):
     UNSAFE = "unsafe"
 
 
-@dataclass(frozen=True)
-class Fix:
+class Fix(NamedTuple):
     """What a finding offers to do about it; all of its edits, or none."""
 
     title: str
@@ -50,8 +48,7 @@ class Fix:
     applicability: Applicability
 
 
-@dataclass(frozen=True)
-class Finding:
+class Finding(NamedTuple):
     """What a rule reports. ``severity`` None: the rule's own."""
 
     span: Span
@@ -60,8 +57,7 @@ class Finding:
     fix: Fix | None = None
 
 
-@dataclass(frozen=True)
-class Diagnostic:
+class Diagnostic(NamedTuple):
     """A finding with the rule's name on it, as reports print it."""
 
     code: str

@@ -88,8 +88,15 @@ JSON = Schema("json.load", _JsonLoad)
 # ------------------------------------------------------------------------------------------------ writing
 
 
-# What libyaml's reader refuses, and what it takes for a line break or drops: such text stands in double quotes, escaped.
-_ESCAPED = re.compile("[^\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
+@lru_cache(maxsize=1)
+def _escaped() -> re.Pattern[str]:
+    """What libyaml's reader refuses, and what it takes for a line break or drops: such text stands in double quotes, escaped.
+
+    Compiled when somebody writes YAML: it takes longer than to read a file.
+    """
+    return re.compile("[^\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
+
+
 _ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
 _NOT_FIRST = "-?:,[]{}#&*!|>'\"%@`="
 
@@ -136,8 +143,8 @@ def _float(value: float) -> str:
 def _text(text: str, flow: bool, quote: str | None) -> str:
     if any("\ud800" <= char <= "\udfff" for char in text):
         raise CannotEdit(f"{text!r} is not Unicode text, which no YAML can hold")
-    if quote == '"' or _ESCAPED.search(text):
-        return '"' + "".join(_ESCAPES.get(char) or (_escape(char) if _ESCAPED.match(char) else char) for char in text) + '"'
+    if quote == '"' or _escaped().search(text):
+        return '"' + "".join(_ESCAPES.get(char) or (_escape(char) if _escaped().match(char) else char) for char in text) + '"'
     if quote == "'" or not _is_plain(text, flow):
         return "'" + text.replace("'", "''") + "'"
     return text
