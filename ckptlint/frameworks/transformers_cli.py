@@ -47,7 +47,13 @@ _ENOUGH = 5
 
 # Options of training loops that are not the Trainer's: diffusers' and Accelerate's examples (*_no_trainer.py).
 _OTHER_LOOPS = frozenset({"checkpointing_steps", "checkpoints_total_limit", "train_batch_size", "with_tracking"})
-_EXAMPLE = re.compile(r"run_[a-z0-9_]+\.py")
+
+# examples/pytorch/*/run_*.py, which hand --resume_from_checkpoint on as it is.
+_EXAMPLE = re.compile(
+    r"run_(?:clm|mlm|plm|fim|glue|xnli|classification|qa|qa_beam_search|seq2seq_qa|summarization|translation|ner|swag|mae|mim"
+    r"|image_classification|audio_classification|speech_recognition_ctc|speech_recognition_ctc_adapter"
+    r"|speech_recognition_seq2seq|semantic_segmentation|object_detection|instance_segmentation)\.py"
+)
 
 
 def read_launch(launch: Launch, release: Release, editor: CommandEditor) -> Run | None:
@@ -59,7 +65,8 @@ def read_launch(launch: Launch, release: Release, editor: CommandEditor) -> Run 
     given = {flags.known_head(argument).partition("=")[0].lstrip("-").replace("-", "_") for argument in _options(launch)}
     if "output_dir" not in given or given & _OTHER_LOOPS or "no_trainer" in launch.script:
         return None
-    if len(given & _TELLING) < _ENOUGH or not given & _SURE:
+    example = _EXAMPLE.fullmatch(launch.script) is not None
+    if not example and (len(given & _TELLING) < _ENOUGH or not given & _SURE):
         return None
     release = release if release.pinned else Release(NEWEST_READ)
     keys = [key for key in TRAINER_CHECKPOINT_KEYS if key.lifetime.holds(release.text)]
