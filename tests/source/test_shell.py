@@ -345,3 +345,10 @@ def test_nothing_makes_the_reader_fail_or_hang(text: str) -> None:
     shell = read(own, lambda _: own)
     assert len(list(shell.paths(5))) <= 5
     assert isinstance(shell.shipped(), tuple)
+
+
+def test_the_end_of_a_script_with_very_many_conditions_is_reached() -> None:
+    text = "".join(f'if [ "$A{i}" = 1 ]; then B{i}=1; else B{i}=2; fi\n' for i in range(200)) + "python t.py --n 5"
+    shell = source(text)
+    assert shell.complete
+    assert set(lines(shell)) == {"python t.py --n 5"}

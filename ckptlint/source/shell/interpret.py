@@ -167,7 +167,8 @@ class Interpreter(Expander):
                 kept.append(state)
             else:
                 same.absorb(state)
-        while len(kept) > MAX_STATES:
+        most = MAX_STATES if self.steps < MAX_STEPS // 3 else 2  # to come to the end, where the launch stands
+        while len(kept) > most:
             last = kept.pop()
             target = next((state for state in kept[::-1] if state.flow == last.flow), None)
             if target is None:
