@@ -354,9 +354,7 @@ def _by_file(edits: Iterable[Edit]) -> dict[str, list[Edit]]:
     return found
 
 
-def _copy(
-    given: _Given, training: _Training, path: str, source: SourceText, after: bytes
-) -> tuple[Copy, tuple[Edit, ...]]:
+def _copy(given: _Given, training: _Training, path: str, source: SourceText, after: bytes) -> tuple[Copy, tuple[Edit, ...]]:
     """A copy with the edit of the command line that names it; the file in place where no word can name the copy."""
     place = _copy_path(path, after)
     word = _naming(given, path) if _may_be_elsewhere(training, source) else None

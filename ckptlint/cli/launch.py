@@ -38,7 +38,11 @@ _ERRORS = (CannotPlan, CannotWrite, SourceError)
 @click.option("--node-rank", type=click.IntRange(min=0), metavar="N", help="Which one this is.  [default: NODE_RANK, ...]")
 @click.option("--attempt", metavar="ID", help="What tells this start of the job from the ones before, on all nodes alike.")
 @click.option(
-    "--decision-timeout", type=click.FloatRange(min=0), default=600.0, show_default=True, metavar="SECONDS",
+    "--decision-timeout",
+    type=click.FloatRange(min=0),
+    default=600.0,
+    show_default=True,
+    metavar="SECONDS",
     help="How long nodes wait for each other.",
 )
 @click.option(
