@@ -55,11 +55,11 @@ def test_the_fix_hook_repairs_the_run_and_is_content_with_its_own_work(repositor
     assert again.returncode == 0, again.stdout
 
 
-def test_the_hooks_see_yaml_files_only() -> None:
+def test_the_hooks_see_the_files_that_frameworks_read() -> None:
     hooks = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text())
     assert [hook["id"] for hook in hooks] == ["ckptlint", "ckptlint-fix"]
     assert {hook["language"] for hook in hooks} == {"python"}
-    assert all(hook["types_or"] == ["yaml"] for hook in hooks)
+    assert all(hook["types_or"] == ["yaml", "json", "shell"] for hook in hooks)
 
 
 @pytest.mark.index

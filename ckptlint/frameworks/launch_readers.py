@@ -276,6 +276,21 @@ def _axolotl(asked: Asked) -> Run | None:
 # ------------------------------------------------------------------------------------------------ the Trainer by itself
 
 
+def _trl(asked: Asked) -> Run | None:
+    launch = asked.launch
+    if launch.tool is None or launch.tool.name != "trl" or _open_arguments(launch):
+        return None
+    from ckptlint.frameworks.transformers_cli import read_trl
+
+    config = option(launch, "--config")
+    file = _named_yaml(asked, config)
+    return (
+        None
+        if config is not None and file is None
+        else read_trl(launch, file, asked.release(("transformers",), ""), asked.editor)
+    )
+
+
 def _transformers(asked: Asked) -> Run | None:
     from ckptlint.frameworks.transformers_cli import read_launch
 
@@ -292,6 +307,7 @@ READERS: tuple[Reader, ...] = (
     _llamafactory,
     _ms_swift,
     _axolotl,
+    _trl,
     _transformers,
 )
 

@@ -13,9 +13,9 @@ from ckptlint.frameworks.project import Project
 from ckptlint.frameworks.script_editor import ScriptEditor
 from ckptlint.run import Run
 from ckptlint.source.file import SourceFile
-from ckptlint.source.shell import Command, ShellSource
+from ckptlint.source.shell import Command, Loss, ShellSource
 from ckptlint.source.shell import read as read_shell
-from ckptlint.source.text import Span
+from ckptlint.source.text import SourceError, Span
 
 SUFFIXES = (".sh", ".bash", ".slurm", ".sbatch", ".zsh")
 
@@ -44,7 +44,30 @@ class LaunchScripts(NotPinned):
 
     def read(self, file: SourceFile) -> tuple[Run, ...]:
         project = Project(file.path)
-        return tuple(runs_of(read_shell(file.text, project.neighbour), file, project))
+        shell = read_shell(file.text, project.neighbour)
+        runs = tuple(runs_of(shell, file, project))
+        if not runs:
+            _refuse_what_bash_refuses(shell)
+        return runs
+
+
+# A launch of a training, as one sees it without reading the script.
+_SURE = re.compile(
+    r"^[^#\n]*(?:\bverl\.trainer\.main_ppo|\bllamafactory-cli train|\b(?:swift|megatron) (?:sft|pt|rlhf)\b|\baxolotl train"
+    r"|(?:torchrun|msrun|deepspeed|python3?)\b.*\b(?:pretrain|posttrain|finetune|train)\w*\.py)",
+    re.M,
+)
+
+
+def _refuse_what_bash_refuses(shell: ShellSource) -> None:
+    """A script that bash does not read up to its launch.
+
+    Raises:
+        SourceError: names the place where bash stops.
+    """
+    for notice in shell.notices:
+        if notice.loss is Loss.SYNTAX and _SURE.search(shell.source.text, notice.span.start):
+            raise SourceError(notice.span, f"bash stops reading here: {notice.detail}", "mend it, or fill the placeholder in")
 
 
 def runs_of(shell: ShellSource, file: SourceFile, project: Project) -> Iterator[Run]:

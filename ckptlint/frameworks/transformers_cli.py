@@ -3,7 +3,10 @@
 What the script does with them stands in its own text, which is not read here: whether it hands ``--resume_from_checkpoint`` on,
 or looks for a checkpoint by itself, stays unknown.
 
-Sources: transformers 4.57.1 and 5.23.0 ``hf_argparser.py``, ``training_args.py``, ``examples/pytorch/*/run_*.py``.
+TRL's command line tool is one whose script is known.
+
+Sources: transformers 4.57.1 and 5.23.0 ``hf_argparser.py``, ``training_args.py``, ``examples/pytorch/*/run_*.py``; TRL 0.29.0
+and 1.10.0.dev0 ``trl/scripts/*.py``, ``trl/scripts/utils.py`` (``TrlParser``).
 """
 
 from __future__ import annotations
@@ -12,10 +15,12 @@ import re
 from collections.abc import Iterator
 
 from ckptlint.frameworks import flags, trainer
-from ckptlint.frameworks.flags import CommandEditor, FlagSettings
+from ckptlint.frameworks.flags import CommandEditor
 from ckptlint.frameworks.launch_settings import field_flags, flags_of
 from ckptlint.frameworks.launches import Launch
-from ckptlint.frameworks.trainer_keys import NEWEST_READ, TRAINER_CHECKPOINT_KEYS
+from ckptlint.frameworks.settings import Layered, Settings
+from ckptlint.frameworks.trainer_keys import NEWEST_READ, TRAINER_CHECKPOINT_KEYS, NoDefault
+from ckptlint.frameworks.yaml_settings import YamlSettings
 from ckptlint.run import (
     Choice,
     Location,
@@ -25,13 +30,18 @@ from ckptlint.run import (
     Release,
     Run,
     Unknown,
+    UnusedSetting,
     Write,
     same_directory,
 )
+from ckptlint.source.file import SourceFile
 from ckptlint.source.shell import Argument
+from ckptlint.source.yaml import SAFE_LOAD
+from ckptlint.source.yaml import Mapping as YamlMapping
 
 NAME = "transformers"
 TITLE = "transformers"
+TRL = "trl"
 
 # Options by which one knows TrainingArguments. Many scripts have an --output_dir, and some a few of the others.
 _TELLING = frozenset(
@@ -82,8 +92,26 @@ def _options(launch: Launch) -> Iterator[Argument]:
     return (argument for argument in launch.arguments if flags.known_head(argument).startswith("--"))
 
 
+def read_trl(launch: Launch, file: SourceFile | None, release: Release, editor: CommandEditor) -> Run | None:
+    """The run of ``trl sft`` and its kin: the options over the YAML that ``--config`` names, where there is one."""
+    release = release if release.pinned else Release(NEWEST_READ)
+    keys = [key for key in TRAINER_CHECKPOINT_KEYS if key.lifetime.holds(release.text)]
+    source = f"default of {TITLE} {release.text}"
+    settings: Settings = field_flags(launch.arguments, flags_of(keys, texts=False), source, launch.place, editor)
+    if file is not None:
+        root = file.yaml.documents[0].root
+        if not isinstance(root, YamlMapping):
+            return None
+        defaults = {key.name: None if isinstance(key.default, NoDefault) else key.default for key in keys}
+        settings = Layered(settings, YamlSettings(file.yaml, root, SAFE_LOAD, defaults, source, ("output_dir", "save_steps")))
+    return _TrlReader(settings, release, launch).run()
+
+
 class _Reader:
-    def __init__(self, settings: FlagSettings, release: Release, launch: Launch) -> None:
+    name = NAME
+    title = TITLE
+
+    def __init__(self, settings: Settings, release: Release, launch: Launch) -> None:
         self.settings = settings
         self.release = release
         self.launch = launch
@@ -101,8 +129,8 @@ class _Reader:
             tuple(trainer.missing_state(self.settings)),
         )
         return Run(
-            framework=NAME,
-            title=TITLE,
+            framework=self.name,
+            title=self.title,
             release=self.release,
             where=self.settings.where,
             length=length,
@@ -110,7 +138,12 @@ class _Reader:
             writes=(write,),
             reads=(self._read(),),
             misfits=tuple(self._misfits()),
+            unused_settings=tuple(self.unused()),
         )
+
+    def unused(self) -> Iterator[UnusedSetting]:
+        """Settings that nothing reads; what the script does is not known."""
+        return iter(())
 
     def _directory(self) -> PathExpr | Unknown:
         if self.output_dir.path is not None:
@@ -142,3 +175,25 @@ class _Reader:
             yield Misfit(self.resume, "this is the output directory, not one of the checkpoints in it", instead)
         elif value in ("True", "true", "last", "latest"):
             yield Misfit(self.resume, "the Trainer takes the word for a folder's name", instead)
+
+
+class _TrlReader(_Reader):
+    """The scripts of TRL call ``trainer.train()`` without a checkpoint, whatever was asked for."""
+
+    name = TRL
+    title = "TRL"
+
+    def _read(self) -> Read:
+        why = f"`{self.title.lower()} {self.launch.tool.subcommand}` never looks for a checkpoint" if self.launch.tool else ""
+        return Read(Choice.NOTHING, self.output_dir, why=why, advice=_OWN_SCRIPT)
+
+    def _misfits(self) -> Iterator[Misfit]:
+        return iter(())
+
+    def unused(self) -> Iterator[UnusedSetting]:
+        if self.resume.written:
+            why = "TRL's script parses it and calls `trainer.train()` without it"
+            yield UnusedSetting(self.resume, "resume", why, _OWN_SCRIPT)
+
+
+_OWN_SCRIPT = "use a script of your own that calls `trainer.train(resume_from_checkpoint=get_last_checkpoint(output_dir))`"

@@ -9,6 +9,7 @@ import pytest
 from ckptlint.frameworks.launch_scripts import LaunchScripts
 from ckptlint.run import NEVER, Amount, Choice, PathExpr, Run, Unit, Unknown
 from ckptlint.source.file import SourceFile
+from ckptlint.source.text import SourceError
 
 MEGATRON = "pretrain_gpt.py --train-iters 2000 --global-batch-size 8 --micro-batch-size 1"
 
@@ -88,7 +89,7 @@ def test_a_script_that_launches_no_training_describes_no_run(command: str) -> No
 def test_an_empty_script_and_one_that_is_no_shell_are_read_without_a_word() -> None:
     assert runs("") == ()
     assert runs("\x00\x01 train python\n((") == ()
-    assert runs("if then python -m verl.trainer.main_ppo trainer.save_freq=1") == ()
+    assert runs("if then python train_nothing; trainer.save_freq=1") == ()
 
 
 def test_a_launch_inside_a_string_is_a_launch() -> None:
@@ -101,6 +102,29 @@ def test_a_run_stands_at_the_first_word_of_its_launch() -> None:
     run = one("\n\nOUT=/data/run \\\n  torchrun \\\n  " + MEGATRON + " --save /a --save-interval 5\n")
     assert run.where.line == 4
     assert run.where.text == "torchrun"
+
+
+def test_a_script_that_bash_does_not_read_up_to_its_launch_is_refused() -> None:
+    with pytest.raises(SourceError, match="bash stops reading here"):
+        runs(f"MASTER_ADDR=<ip>\ntorchrun {MEGATRON}\n")
+    assert runs("MASTER_ADDR=<ip>\ntorchrun evaluate.py\n# torchrun train.py\n") == ()
+
+
+def test_trl_resumes_nothing_whatever_its_options_say(project: Path) -> None:
+    (project / "a.yaml").write_text("model_name_or_path: m\ndataset_name: d\noutput_dir: /data/yaml\nsave_steps: 50\n")
+    run = one("trl sft --config a.yaml --resume_from_checkpoint /data/yaml/checkpoint-50\n")
+    assert (run.framework, saved(run), run.writes[0].interval.every) == ("trl", "/data/yaml", Amount(50, Unit.STEP))
+    assert run.reads[0].choice is Choice.NOTHING
+    assert [unused.setting.name for unused in run.unused_settings] == ["--resume_from_checkpoint"]
+    assert runs("trl sft --config missing.yaml\n") == ()
+
+
+def test_modelarts_output_is_a_directory_that_the_environment_names() -> None:
+    run = one(f"torchrun {MEGATRON} --save-interval 1000 --save ${{train_output}} --load ${{train_output}}\n")
+    assert run.reads[0].choice is Choice.NEWEST
+    path = run.writes[0].directory.path
+    assert isinstance(path, PathExpr)
+    assert path.expand({"train_output": "/home/ma-user/modelarts/outputs/train_output_0"}).startswith("/home/ma-user")
 
 
 # ------------------------------------------------------------------------------------------------ values
