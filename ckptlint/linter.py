@@ -249,6 +249,8 @@ def examine(reading: Reading, rules: Sequence[Rule], enabled: frozenset[str]) ->
         _collect(reports, _attempt(file.path, "the outcome of its run", _outcome, run), troubles)
     unused = by_code.get(UNUSED_SUPPRESSION)
     about = unused if isinstance(unused, SourceRule) and reading.runs and not troubles else None
+    # two launches may hang on one setting
+    diagnostics = list({(entry.code, entry.span, entry.message): entry for entry in diagnostics}.values())
     own = [diagnostic for diagnostic in diagnostics if diagnostic.span.path == file.path]
     left = suppressions.apply(own, comments, about, frozenset(by_code)) + _elsewhere(diagnostics, file.path)
     left.sort(key=lambda diagnostic: diagnostic.sort_key)

@@ -43,3 +43,10 @@ def test_what_holds_on_some_ways_to_a_launch_only_is_not_reported(project: Path)
     (project / "some.sh").write_text(f'FREQ=-1\nif [ "$SAVE" = 1 ]; then\n  FREQ=5\nfi\n{launch}')
     (project / "each.sh").write_text(f'FREQ=-1\nif [ "$SAVE" = 1 ]; then\n  FREQ=0\nfi\n{launch}')
     assert check(".") == ["each.sh:1 save-interval-disabled", "each.sh:3 save-interval-disabled"]
+
+
+def test_a_setting_that_two_launches_hang_on_is_reported_once(project: Path) -> None:
+    launch = "python3 -m verl.trainer.main_ppo trainer.save_freq=$FREQ trainer.default_local_dir=/data"
+    (project / "run.sh").write_text(f"set -e\nFREQ=-1\n{launch}/a\n{launch}/b\n")
+    assert check("run.sh") == ["run.sh:2 save-interval-disabled"]
+    assert len(Linter(SettingsFinder()).check_paths(["run.sh"]).runs) == 2
