@@ -45,7 +45,11 @@ def test_json_holds_the_documented_keys_and_verdicts(saves: Path) -> None:
     assert status == 0
     assert list(found) == ["directory", "framework", "restart", "checkpoints", "notices"]
     assert found["restart"] == "checkpoint-200"
-    assert [(one["step"], one["verdict"]) for one in found["checkpoints"]] == [(300, "damaged"), (200, "complete"), (100, "complete")]
+    assert [(one["step"], one["verdict"]) for one in found["checkpoints"]] == [
+        (300, "damaged"),
+        (200, "complete"),
+        (100, "complete"),
+    ]
     assert list(found["checkpoints"][0]) == ["path", "step", "verdict", "reasons", "world_size", "bytes", "modified", "state"]
     assert "optimizer" in found["checkpoints"][1]["state"]
 
@@ -84,7 +88,8 @@ def test_a_file_is_an_error_that_says_what_to_name(saves: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("count", "words"), [(0, "0 B"), (1023, "1023 B"), (1536, "1.5 KiB"), (3 * 1024**3, "3.0 GiB"), (5000 * 1024**4, "5000.0 TiB")]
+    ("count", "words"),
+    [(0, "0 B"), (1023, "1023 B"), (1536, "1.5 KiB"), (3 * 1024**3, "3.0 GiB"), (5000 * 1024**4, "5000.0 TiB")],
 )
 def test_sizes_read_as_people_say_them(count: int, words: str) -> None:
     assert size(count) == words
