@@ -59,6 +59,6 @@ class ReferenceModelLost(Rule):
 
     def check(self, run: Run) -> Iterator[Finding]:
         for lost in run.lost_references:
-            message = f"{lost.why}: after a restart the policy is its own reference; {lost.instead}"
+            message = f"{lost.why}: a start that finds a checkpoint there has the policy as its own reference; {lost.instead}"
             fix = settings_to(lost.repair, safe=False)
             yield Finding(at(lost.setting, run), message, Severity.INFO if run.short else None, fix)

@@ -3,7 +3,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ckptlint.rule import Finding, Rule, Severity, setting_to
-from ckptlint.run import Missing, Run, State, Write, at
+from ckptlint.run import Run, State, Write, at
 
 
 class RngNotSaved(Rule):
@@ -53,13 +53,13 @@ class RngNotSaved(Rule):
     def check(self, run: Run) -> Iterator[Finding]:
         for write in run.writes:
             for missing in write.missing:
-                if missing.state is State.RNG and not _said_elsewhere(missing, write):
-                    effect = missing.effect or "after a restart other random numbers are drawn"
+                if missing.state is State.RNG and not _said_elsewhere(write):
+                    effect = missing.effect or "a start from one of them draws other random numbers"
                     message = f"with `{missing.setting}` the checkpoints hold no random-number state: {effect}"
                     fix = setting_to(missing.setting, missing.safe_value, safe=True) if missing.safe_value is not None else None
                     yield Finding(at(missing.setting, run), message, fix=fix)
 
 
-def _said_elsewhere(missing: Missing, write: Write) -> bool:
-    """Whether the same setting leaves out the optimizer, too: then the random numbers are the least of it."""
-    return any(other.state is State.OPTIMIZER for other in write.missing if other.setting.name == missing.setting.name)
+def _said_elsewhere(write: Write) -> bool:
+    """Whether the optimizer is left out, too: weights-only-checkpoint then names, and mends, both."""
+    return any(missing.state is State.OPTIMIZER for missing in write.missing)

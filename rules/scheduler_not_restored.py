@@ -3,7 +3,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ckptlint.rule import Finding, Rule, Severity, setting_to
-from ckptlint.run import Run, State, at
+from ckptlint.run import NEVER, Run, State, at
 
 
 class SchedulerNotRestored(Rule):
@@ -57,6 +57,8 @@ class SchedulerNotRestored(Rule):
     fix = "safe"
 
     def check(self, run: Run) -> Iterator[Finding]:
+        if all(write.interval.every is NEVER and write.interval.at_end is not True for write in run.writes):
+            return  # there is nothing to restore
         for read in run.reads:
             for dropped in read.drops:
                 if dropped.state is State.SCHEDULER:

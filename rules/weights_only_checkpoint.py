@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ckptlint.rule import Finding, Rule, Severity, setting_to
+from ckptlint.rule import Finding, Rule, Severity, settings_to
 from ckptlint.run import Missing, Run, State, Write, at, shown
 
 
@@ -55,14 +55,24 @@ class WeightsOnlyCheckpoint(Rule):
 
 
 def _finding(missing: Missing, write: Write, run: Run) -> Finding:
-    lost = [other.state.value for other in write.missing if other.setting is missing.setting]
-    effect = missing.effect or "a restart goes on without"
-    message = f"with `{missing.setting}` the checkpoints hold no {_listed(lost)}: {effect}"
+    beside = [other for other in write.missing if _beside(other, missing)]
+    lost = [other.state.value for other in write.missing if other.setting is missing.setting or other in beside]
+    named = " and ".join(dict.fromkeys(f"`{one.setting}`" for one in (missing, *beside)))
+    effect = missing.effect or "a start from one of them goes on without"
+    message = f"with {named} the checkpoints hold no {_listed(lost)}: {effect}"
     if missing.safe_value is None:
         return Finding(at(missing.setting, run), message, Severity.INFO if run.short else Severity.WARNING)
-    fix = setting_to(missing.setting, missing.safe_value, safe=True)
-    advice = f"; {missing.advice or f'set it to {shown(missing.safe_value)}'}"
-    return Finding(at(missing.setting, run), message + advice, Severity.INFO if run.short else None, fix)
+    fix = settings_to([(one.setting, one.safe_value) for one in (missing, *beside)], safe=True)
+    advice = missing.advice or f"set it to {shown(missing.safe_value)}"
+    if beside:
+        advice = advice.replace(" it ", " both ")
+    return Finding(at(missing.setting, run), f"{message}; {advice}", Severity.INFO if run.short else None, fix)
+
+
+def _beside(other: Missing, missing: Missing) -> bool:
+    """Whether a second switch leaves out the random numbers (``--no-save-rng``), and can be turned like the first."""
+    both = missing.safe_value is not None and other.safe_value is not None
+    return both and other.state is State.RNG and other.setting.name != missing.setting.name
 
 
 def _listed(words: list[str]) -> str:

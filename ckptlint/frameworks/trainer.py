@@ -135,7 +135,9 @@ def missing_state(settings: Settings) -> Iterator[Missing]:
     """What ``save_only_model`` leaves out of the checkpoints."""
     """``save_only_model``. A plain Trainer then goes on silently; DeepSpeed finds no ``global_step`` folder and raises."""
     only_model = settings.setting("save_only_model")
-    stops = "a restart stops, because DeepSpeed finds no `global_step` folder" if settings.value("deepspeed") else ""
+    stops = (
+        "a start from one of them stops, because DeepSpeed finds no `global_step` folder" if settings.value("deepspeed") else ""
+    )
     if is_on(only_model.value):
         for state in (State.OPTIMIZER, State.SCHEDULER, State.RNG):
             yield Missing(state, only_model, safe_value=False, effect=stops)
