@@ -10,7 +10,8 @@ class FreshOutputDir(Rule):
     """Every start saves into a new directory.
 
     ## What it does
-    Reports a save directory whose name holds a time, a process number, a random part or a version counter.
+    Reports a save directory whose name holds a time, a process number, a random part or a version counter. Where the framework
+    itself adds that and never looks for checkpoints (ms-swift), no-resume speaks.
 
     ## Why it matters
     A restart looks for checkpoints in its own directory, which is new and empty, and begins at step 0.
@@ -50,6 +51,8 @@ class FreshOutputDir(Rule):
             if not isinstance(path, PathExpr):
                 continue
             for part in path.of(Changing):
+                if part.by and not any(read.choice is Choice.NEWEST for read in run.reads):
+                    continue  # the framework looks for nothing there, and no-resume says so
                 named = f"`{setting}`" if setting.written else f"without `{setting.name}` the run saves to `{path}`, which"
                 cause = f"{part.by} puts {part.what} behind `{setting.value}`" if part.by else f"{named} holds {part.what}"
                 message = f"{cause}, so every start has a directory of its own and finds no checkpoint; "
