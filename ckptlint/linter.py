@@ -286,7 +286,10 @@ def _at_home(diagnostic: Diagnostic) -> Diagnostic:
 
 
 def _one_a_place(found: list[Diagnostic]) -> list[Diagnostic]:
-    return list({diagnostic.span: diagnostic for diagnostic in reversed(found)}.values())[::-1]
+    """One finding a place, and of those that say the same on one line the first: a way may begin at a later word."""
+    by_place = {diagnostic.span: diagnostic for diagnostic in reversed(found)}.values()
+    said = {(one.span.path, one.span.line, one.message): one for one in by_place}
+    return list(said.values())[::-1]
 
 
 def _elsewhere(diagnostics: Iterable[Diagnostic], path: str) -> list[Diagnostic]:

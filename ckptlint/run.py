@@ -203,7 +203,7 @@ _PARTS = re.compile(
     |\$(?P<bare>[A-Za-z_]\w*)
     |(?P<computed>\$\{[^}]*\}|\$\([^)]*\)|`[^`]*`)
     |(?P<placeholder><[^<>/]*[A-Za-z][^<>/]*>|\{\{[^{}]*\}\}|/?\bpath/to\b(?:/[\w.-]+)*|/?\bpath[_-]to[_-][\w.-]+
-        |^(?:YOUR|Your|your)\ [\w\ .:/-]+$|\b(?:YOUR|your)[_-][\w.-]+|\bYOUR\b|/x{3,}(?=/|$)|^x{3,}(?=/|$))""",
+        |^(?:YOUR|Your|your|[Pp]ath\ to)\ [\w\ .:/-]+$|\b(?:YOUR|your)[_-][\w.-]+|\bYOUR\b|/x{3,}(?=/|$)|^x{3,}(?=/|$))""",
     re.X,
 )
 
@@ -389,10 +389,11 @@ class Missing(NamedTuple):
 
 
 class Location(NamedTuple):
-    """A directory, with the setting that names it."""
+    """A directory, with the setting that names it. ``dies``: why it goes with the container; "" where nothing says so."""
 
     path: Fact[PathExpr]
     setting: Setting
+    dies: str = ""
 
 
 class Write(NamedTuple):
@@ -551,12 +552,16 @@ class StrangeKey(NamedTuple):
 
 
 class MaskedExit(NamedTuple):
-    """A failure of the launch does not become the exit status of its script. ``repair`` mends that; () where nothing does."""
+    """A failure of the launch does not become the exit status of its script. ``repair`` mends that; () where nothing does.
+
+    ``succeeds``: the script then ends with status 0; else with the status of something else.
+    """
 
     span: Span
     why: str
     instead: str
     repair: tuple[Edit, ...] = ()
+    succeeds: bool = True
 
 
 class LostArguments(NamedTuple):

@@ -46,9 +46,12 @@ class ExitCodeMasked(Rule):
 
     def check(self, run: Run) -> Iterator[Finding]:
         for mask in run.exit_masks:
-            message = (
-                f"a failed launch ends this script with status 0, and no platform starts it again: {mask.why}; {mask.instead}"
+            effect = (
+                "a failed launch ends this script with status 0, and no platform starts it again"
+                if mask.succeeds
+                else "the status of a failed launch is lost, so that a platform may take the job for finished"
             )
+            message = f"{effect}: {mask.why}; {mask.instead}"
             title = "write `set -o pipefail` at the top"
             fix = Fix(title, mask.repair, Applicability.SAFE) if mask.repair else None
             yield Finding(mask.span, message, Severity.INFO if run.short else None, fix)

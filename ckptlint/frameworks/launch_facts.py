@@ -47,9 +47,8 @@ def exit_masks(launch: Launch) -> Iterator[MaskedExit]:
         why = "the launch goes on in the background, and the script ends without its status"
         yield MaskedExit(launch.place, why, 'end the script with `wait "$!"`')
     elif Mask.LATER in failure.masks and not launch.command.place.loops:
-        yield MaskedExit(
-            launch.place, "the script goes on behind the launch, and ends with the status of its last command", _LATER
-        )
+        why = "the script goes on behind the launch, and ends with the status of its last command"
+        yield MaskedExit(launch.place, why, _LATER, succeeds=False)
 
 
 _LATER = "write `set -e` at the top, or keep the status: `status=$?` behind the launch and `exit $status` at the end"
@@ -67,7 +66,7 @@ def _piped(launch: Launch) -> MaskedExit:
         return MaskedExit(place, why, "have the script run by bash (`#!/bin/bash`) and write `set -o pipefail` at its top")
     if launch.command.failure.pipefail:
         return MaskedExit(place, why, f"write `{PIPEFAIL}` at the top", (insert_line(launch.shell, PIPEFAIL),))
-    return MaskedExit(place, why, "write `set -eo pipefail` at the top: other commands follow, too")
+    return MaskedExit(place, why, "write `set -eo pipefail` at the top: other commands follow, too", succeeds=False)
 
 
 # ------------------------------------------------------------------------------------------------ arguments lost to syntax
@@ -91,8 +90,15 @@ def lost_arguments(launch: Launch) -> Iterator[LostArguments]:
             yield from _defeated(notice, launch)
         elif notice.loss in _WORDS and _concerns(notice, launch):
             why, instead = _WORDS[notice.loss]
+            if notice.loss is Loss.BLANK and _comment_behind(notice):
+                why, instead = "the blank behind the backslash ends the command", "take the blank and the comment behind it out"
             lost = " ".join(" ".join(span.text.replace("\\\n", " ").split()) for span in notice.lost)
             yield LostArguments(notice.span, why, instead, lost, _mended(notice, launch.shell))
+
+
+def _comment_behind(notice: Notice) -> bool:
+    line = notice.span.source.line_at(notice.span.start)
+    return notice.span.source.text[notice.span.end : line.end].lstrip().startswith("#")
 
 
 def _concerns(notice: Notice, launch: Launch) -> bool:
@@ -228,6 +234,8 @@ def _unused(first: Assignment, name: str, block: re.Match[str] | None, run: Run)
     why = f"nothing in the script uses `${name}`, so {what}" + (", which saves nothing" if nothing else "")
     where = ", ".join(str(write.directory.setting) for write in run.writes if write.directory.setting.written)
     instead = f"give it to the launch as `{run.writes[0].directory.setting.name}`" if nothing and run.writes else "take it out"
+    if nothing and block:
+        instead = f"give `${name}` to the launch"
     if where and not nothing:
         instead = f"the launch saves by `{where}`; take the variable out, or use it there"
     return UnusedSetting(setting, "save", why, instead)
