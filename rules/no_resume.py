@@ -59,7 +59,7 @@ class NoResume(Rule):
 
 
 def _message(read: Read) -> str:
-    cause = f"`{read.setting}`" if read.setting.written else f"without `{read.setting.name}`"
+    cause = f"with `{read.setting}`" if read.setting.written else f"without `{read.setting.name}`"
     effect = f"{cause} every start begins at step 0, whatever checkpoints there are"
     if read.why:
         effect = f"{read.why}: every start begins where the first one did, whatever checkpoints there are"

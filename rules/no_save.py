@@ -3,7 +3,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ckptlint.rule import Finding, Rule, Severity, advice, settings_to
-from ckptlint.run import NEVER, Run, at
+from ckptlint.run import NEVER, Run, Write, at
 
 
 class NoSave(Rule):
@@ -55,6 +55,12 @@ class NoSave(Rule):
             why = f" ({interval.why})" if interval.why else ""
             cause = f"with `{interval.setting}`" if interval.setting.written else f"without `{interval.setting.name}`"
             message = f"{cause} no checkpoint is written while the run trains{why}: a kill at any point restarts it at step 0"
-            message += advice(interval.repair)
+            message += advice(interval.repair) or _directory(write)
             fix = settings_to(interval.repair, safe=False)
             yield Finding(at(interval.setting, run), message, Severity.INFO if run.short else None, fix)
+
+
+def _directory(write: Write) -> str:
+    """What to do where the lack of a directory decides."""
+    directory = write.directory.setting
+    return f"; name a directory in `{directory.name}`" if directory.name == write.interval.setting.name else ""

@@ -188,8 +188,9 @@ class Role:
 
     def _loads_nothing(self, load: Setting, save: Setting) -> Read:
         repair: tuple[tuple[Setting, object], ...] = ()
-        if isinstance(save.value, str) and not self.on("exit_on_missing_checkpoint"):
-            repair = ((load, save.value), *self._off("finetune", "no_load_optim", "no_load_rng"))
+        if isinstance(save.value, str) and _is_real(save) and not self.on("exit_on_missing_checkpoint"):
+            off = self._off("finetune", "no_load_optim", "no_load_rng", "no_save_optim", "no_save_rng")
+            repair = ((load, save.value), *off)
         advice = f"give `{load.name}` the directory of `{save.name}`: where it holds no checkpoint, the run begins anew"
         return Read(Choice.NOTHING, load, advice=advice, repair=repair, role=self.name)
 
@@ -203,7 +204,7 @@ class Role:
         repair: tuple[tuple[Setting, object], ...] = ()
         if self.family.pretrained and not self.on("enable_hf2mg_convert") and pretrained.value is None:
             advice = f"write `{pretrained.spelled(shown(load.value))}` and give `{load.name}` the directory of `{save.name}`"
-            if isinstance(load.value, str) and isinstance(save.value, str):
+            if isinstance(load.value, str) and isinstance(save.value, str) and _is_real(load) and _is_real(save):
                 off = self._off("finetune", "no_load_optim", "no_load_rng", "no_save_optim", "no_save_rng")
                 repair = ((load, save.value), (pretrained, load.value), *self._keep_reference(load), *off)
         return Read(Choice.NOTHING, load, path_of(load), why=why, role=self.name, advice=advice, repair=repair)
@@ -349,6 +350,8 @@ _OF_MEGATRON = frozenset(
         "--tokenizer-type",
     }
 )
+# Other programs count batches and steps by these names, too: MindSpeed-MM's finetune_ocr2.py has a parser of its own.
+_OF_OTHERS = frozenset({"--micro-batch-size", "--global-batch-size", "--train-iters", "--train-samples"})
 _OF_MINDSPEED_LLM = frozenset(
     {"--stage", "--prompt-type", "--ai-framework", "--tokenizer-name-or-path", "--enable-hf2mg-convert"}
 )
@@ -359,6 +362,8 @@ def family_of(launch: Program) -> Family | None:
     options = {known_head(argument).partition("=")[0] for argument in launch.arguments}
     name = f"{launch.script.rpartition('.')[2]}.py" if launch.is_module else launch.script
     enough = len(options & _OF_MEGATRON) >= 2 or "--mm-model" in options
+    if enough and not name.startswith(("pretrain", "posttrain")):
+        enough = bool((options & _OF_MEGATRON) - _OF_OTHERS) or "--mm-model" in options
     if not enough or _SCRIPT.fullmatch(name) is None:
         return None
     if "--skip-train" in options:
@@ -410,6 +415,12 @@ def _misspelt(settings: FlagSettings, flags: tuple[Flag, ...]) -> Iterator[Stran
 def number(value: object) -> float | None:
     """A value that is a number; None for all else."""
     return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
+
+
+def _is_real(setting: Setting) -> bool:
+    """Whether a directory is named, and not a template's words for one."""
+    path = path_of(setting)
+    return path is not None and next(path.of(Placeholder), None) is None
 
 
 def path_of(setting: Setting) -> PathExpr | None:
