@@ -60,6 +60,8 @@ class IntervalTooLong(Rule):
             every = write.interval.every
             if not isinstance(every, Amount):
                 continue
+            if _single_step(run):
+                continue
             if write.interval.as_long_as(run.length) and not _one_save_at_end(every, run):
                 yield self._unreachable(write.interval, every, run)
             elif every.unit is Unit.STEP:
@@ -93,6 +95,11 @@ def _tenth(every: Amount, run: Run) -> int | None:
     if not isinstance(length, Amount) or length.unit is not Unit.STEP or every.unit is not Unit.STEP or length.value <= 1:
         return None
     return max(1, int(length.value) // 10)
+
+
+def _single_step(run: Run) -> bool:
+    """A run of one step has no moment to save at but its end."""
+    return isinstance(run.length, Amount) and run.length.unit is Unit.STEP and run.length.value <= 1
 
 
 def _one_save_at_end(every: Amount, run: Run) -> bool:

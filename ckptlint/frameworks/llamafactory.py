@@ -311,10 +311,21 @@ class _Reader:
         elif not self.settings.value("deepspeed"):
             yield Obstacle(
                 self.stage,
-                "a start that finds a reward-model checkpoint stops with `Can't find a checkpoint index`, because its weights "
-                "are renamed after saving",
+                self._of_reward_model(),
                 "name its weights in adapter_name_or_path and use a new output_dir for each attempt",
             )
+
+    def _of_reward_model(self) -> str:
+        """Where the search for checkpoints is switched off, a start finds none to stop at."""
+        if self.overwrites and self.resume.value in (None, False):
+            return (
+                f"with `{self.overwrite}` every restart begins at step 0, and without it a start stops with `Can't find a "
+                "checkpoint index`, because the weights are renamed after saving"
+            )
+        return (
+            "a start that finds a reward-model checkpoint stops with `Can't find a checkpoint index`, because its weights are "
+            "renamed after saving"
+        )
 
     def _misfits(self) -> Iterator[Misfit]:
         if isinstance(self.resume.value, (str, int, float)) and not isinstance(self.resume.value, bool):
