@@ -11,7 +11,8 @@ class EphemeralPath(Rule):
 
     ## What it does
     Reports a save directory below `/tmp`, `/var/tmp`, `/dev/shm` or `/run`, or below a path that the settings declare as
-    `ephemeral-paths`. Where `durable-paths` are declared, any other directory is reported as a warning.
+    `ephemeral-paths`, or where a Kubernetes job mounts no volume, or an `emptyDir`. Where `durable-paths` are declared, any
+    other directory is reported as a warning.
 
     ## Why it matters
     The platform starts the job again in a new container, and the directory is empty.
@@ -34,6 +35,7 @@ class EphemeralPath(Rule):
 
     ## References
     - RunWhere and ModelArts: only mounted storage outlives a container
+    - Kubernetes, "Volumes": an `emptyDir` is deleted with its pod
     """
 
     code = "CKP501"
@@ -45,18 +47,20 @@ class EphemeralPath(Rule):
             path = write.directory.path
             if not isinstance(path, PathExpr) or not path.known_directory:
                 continue
-            message, severity = _judge(path, run)
+            message, severity = _judge(path, run, write.directory.dies)
             if message:
                 yield Finding(at(write.directory.setting, run), message, Severity.INFO if run.short else severity)
 
 
-def _judge(path: PathExpr, run: Run) -> tuple[str, Severity | None]:
+def _judge(path: PathExpr, run: Run, dies: str) -> tuple[str, Severity | None]:
     storage, directory = run.storage, path.known_directory
     root = storage.dies_below(path)
     if root is not None:
         return f"`{path}` lies below `{root}`, which dies with the container: a restart finds nothing there", None
     if storage.outlives(path):
         return "", None
+    if dies:
+        return f"`{path}` dies with its container, for {dies}: a restart finds nothing there; mount a lasting volume", None
     if not storage.durable or "://" in directory or any(path.of(Placeholder)):
         return "", None
     roots = ", ".join(f"`{root}`" for root in storage.durable)

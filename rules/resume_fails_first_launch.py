@@ -52,9 +52,9 @@ class ResumeFailsFirstLaunch(Rule):
                 where = run.writes[0].directory.path if run.writes else "the save directory"
                 message = (
                     f"`{read.setting}` stops the first launch, when `{where}` holds no checkpoint yet; "
-                    "leave it out: the newest checkpoint is then found at every start"
+                    f"{read.advice or 'leave it out: the newest checkpoint is then found at every start'}"
                 )
-                yield Finding(at(read.setting, run), message, fix=_without(read, run))
+                yield Finding(at(read.setting, run), message, fix=None if read.advice else _without(read, run))
 
 
 def _without(read: Read, run: Run) -> Fix | None:

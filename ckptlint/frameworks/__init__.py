@@ -34,7 +34,9 @@ REGISTRY = (
     Entry("axolotl", "Axolotl", "axolotl", _YAML, ((b"base_model",),)),
     Entry("ms_swift", "MsSwift", "ms-swift", _YAML + _JSON, ((b"dataset", b"model"),)),
     Entry("ms_swift", "MegatronSwift", "Megatron-SWIFT", _YAML + _JSON, ((b"dataset", b"model"),)),
+    Entry("torchtune", "Torchtune", "torchtune", _YAML, ((b"checkpointer:", b"torchtune.", b"epochs:"),)),
     Entry("runwhere", "RunWhere", "RunWhere", _YAML, ((b"kind:", b"command:"),)),
+    Entry("kubernetes", "Kubernetes", "Kubernetes", _YAML, ((b"apiVersion:", b"Job", b"containers:", b"--"),)),
     Entry("launch_scripts", "LaunchScripts", "launch script", _SHELL, ((b"",),)),
     Entry("deepspeed", "DeepSpeed", "DeepSpeed", _YAML + _JSON, ((b"checkpoint",),)),
 )
