@@ -9,7 +9,7 @@ from pathlib import Path
 from ckptlint.checkpoints.checkpoint import Checkpoint, Layout, Notice, Verdict
 from ckptlint.checkpoints.listing import Listing, LocalListing
 from ckptlint.checkpoints.scan import disk_notices
-from ckptlint.frameworks.framework import Framework, Pin, PinRequest, SaveRoot, Searched
+from ckptlint.frameworks.framework import DiskChange, Framework, Pin, PinRequest, SaveRoot, Searched
 from ckptlint.run import Run
 from ckptlint.source.text import Edit
 
@@ -225,10 +225,14 @@ def _skipped(
             yield Skipped(searched.root.checkpoint(checkpoint.path), checkpoint.step, checkpoint.verdict, reasons)
 
 
+def with_repairs(notices: Iterable[Notice], disk: Iterable[DiskChange]) -> tuple[Notice, ...]:
+    """The notices of a plan that makes these changes: what repairs a tracker says what was wrong with it."""
+    repairs = tuple(Notice("tracker-repaired", change.why) for change in disk if change.why)
+    return (*(notice for notice in notices if not (repairs and notice.name == "tracker-wrong")), *repairs)
+
+
 def _notices(search: Search, pin: Pin) -> Iterator[Notice]:
-    # A repaired tracker is said once, by what repairs it.
-    own = {notice.name for notice in pin.notices}
-    yield from (notice for notice in search.disk if not (notice.name == "tracker-wrong" and "tracker-repaired" in own))
+    yield from search.disk
     if search.chosen is None and not any(notice.name in _TELLS_THE_START for notice in pin.notices):
         yield _without_checkpoint(search.searched)
     yield from pin.notices

@@ -16,7 +16,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from ckptlint.checkpoints.listing import Unreachable
-from ckptlint.decision import Agreed, CannotPlan, Decision, Wishes, decide
+from ckptlint.decision import Agreed, CannotPlan, Decision, Wishes, decide, with_repairs
 from ckptlint.disk import carry_out_on_disk
 from ckptlint.fixing import CannotWrite, ChangedMeanwhile, replace_file
 from ckptlint.frameworks.flags import known_text
@@ -274,26 +274,39 @@ def _inside(command: Command) -> Iterator[None]:
 def _with_arguments(given: _Given, trainings: tuple[_Training, ...]) -> Start | None:
     """The command with more arguments, where the framework takes them and they say all; proved by planning for that command."""
     edits: list[Edit] = []
+    disk: list[tuple[DiskChange, ...]] = []
     for training in trainings:
-        arguments = training.decision.pin.arguments
-        if not arguments or _on_command_line(given, training.decision.edits):
-            edits += training.decision.edits
+        pin, own = training.decision.pin, training.decision.edits
+        if not pin.arguments or (own and _on_command_line(given, own)):
+            edits += own
+            disk.append(pin.disk)
             continue
         try:
-            edits += training.editor.append(arguments)
+            edits += training.editor.append(pin.arguments)
         except CannotEdit:
             return None
-    if not edits or not _on_command_line(given, edits):
+        disk.append(())
+    if not _on_command_line(given, edits):
         return None
     after = _Given(given.text_after(edits), given.environment, given.wishes)
-    again = after.trainings()
-    if len(again) != len(trainings) or any(one.decision.edits or one.decision.pin.arguments for one in again):
+    again = after.trainings() if edits else trainings
+    if not _same_choice(trainings, again):
         return None
-    if [_chosen(one) for one in again] != [_chosen(one) for one in trainings]:
-        return None
-    disk = tuple(change for one in trainings if not one.decision.pin.arguments for change in one.decision.pin.disk)
-    plans = tuple(_plan(given, one, after.command, (), ()) for one in trainings)
-    return Start(after.command, plans, disk=disk)
+    plans = tuple(_plan(given, one, after.command, (), own) for one, own in zip(trainings, disk, strict=True))
+    return Start(after.command, plans, disk=tuple(change for own in disk for change in own))
+
+
+def _same_choice(before: Sequence[_Training], after: Sequence[_Training]) -> bool:
+    """Whether the command as it is now is one with which nothing is left to do but what is written beside the checkpoints."""
+    if [_chosen(one) for one in before] != [_chosen(one) for one in after]:
+        return False
+    return all(not one.decision.edits or _says(one.launch, one.decision.pin.arguments) for one in after)
+
+
+def _says(launch: Launch, arguments: Sequence[str]) -> bool:
+    """Whether a program is given these arguments, and so needs none of the edits that would do the same."""
+    given = [argument.text for argument in launch.arguments]
+    return bool(arguments) and all(argument in given for argument in arguments)
 
 
 def _on_command_line(given: _Given, edits: Iterable[Edit]) -> bool:
@@ -444,7 +457,7 @@ def _plan(
         chosen_path=request.chosen_path,
         skipped=decision.skipped,
         changes=tuple(made),
-        notices=decision.notices,
+        notices=with_repairs(decision.notices, disk),
         arguments=decision.pin.arguments,
         before=b"",
         after=b"",

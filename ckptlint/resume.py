@@ -12,7 +12,7 @@ from pathlib import Path
 
 from ckptlint.checkpoints.checkpoint import Checkpoint, Notice
 from ckptlint.checkpoints.listing import Unreachable
-from ckptlint.decision import CannotPlan, Decision, Skipped, Wishes, decide
+from ckptlint.decision import CannotPlan, Decision, Skipped, Wishes, decide, with_repairs
 from ckptlint.disk import carry_out_on_disk
 from ckptlint.fixing import ChangedMeanwhile, replace_file
 from ckptlint.frameworks import all_frameworks
@@ -99,7 +99,7 @@ def plan(
         chosen_path=request.chosen_path,
         skipped=decision.skipped,
         changes=tuple(changes(file.text, decision.edits)),
-        notices=decision.notices,
+        notices=with_repairs(decision.notices, decision.pin.disk),
         arguments=decision.pin.arguments,
         before=file.data,
         after=after,

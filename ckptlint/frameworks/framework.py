@@ -16,10 +16,14 @@ from ckptlint.source.text import Edit
 
 @dataclass(frozen=True)
 class TrackerChange:
-    """A tracker file that is to hold another text; None: it is to be moved aside. What it held is kept beside it."""
+    """A tracker file that is to hold another text; None: it is to be moved aside. What it held is kept beside it.
+
+    ``why`` says so to whoever starts the run.
+    """
 
     path: str
     after: str | None
+    why: str = ""
 
 
 @dataclass(frozen=True)
@@ -31,6 +35,7 @@ class ResumeView:
     target: str
     tracker: str
     text: str
+    why: str = ""
 
 
 DiskChange: TypeAlias = TrackerChange | ResumeView

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from collections.abc import Mapping as MappingOf
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ckptlint.checkpoints.checkpoint import Checkpoint, Layout
 from ckptlint.frameworks.flags import CommandEditor, Program, known_text, program
-from ckptlint.frameworks.framework import NotPinned, release_of
+from ckptlint.frameworks.framework import Framework, Pin, PinRequest, SaveRoot, release_of
 from ckptlint.frameworks.hydra import HydraCommand, HydraSettings, Written, read_command
 from ckptlint.frameworks.nested_settings import NestedSettings
 from ckptlint.frameworks.settings import Settings
@@ -76,7 +78,7 @@ _INSERT_AFTER = (
 )
 
 
-class Verl(NotPinned):
+class Verl(Framework):
     """The trainer YAML: ``trainer`` beside ``actor_rollout_ref``, or beside the sections of supervised fine-tuning."""
 
     name = NAME
@@ -99,6 +101,26 @@ class Verl(NotPinned):
         if settings.value("trainer.val_only") is True:
             return ()
         return (read_run(settings, release, trainer),)
+
+    def layout(self, run: Run) -> Layout:
+        from ckptlint.checkpoints.verl import VerlLayout
+
+        return VerlLayout()
+
+    def roots(self, run: Run, environment: MappingOf[str, str], save_dir: str | None) -> tuple[SaveRoot, ...]:
+        from ckptlint.frameworks.verl_pin import roots
+
+        return roots(run, environment, save_dir)
+
+    def unfit(self, run: Run, checkpoint: Checkpoint, environment: MappingOf[str, str]) -> str:
+        from ckptlint.frameworks.verl_pin import unfit
+
+        return unfit(run, checkpoint, environment)
+
+    def pin(self, run: Run, request: PinRequest) -> Pin:
+        from ckptlint.frameworks.verl_pin import pin
+
+        return pin(run, request)
 
 
 def trainer_of(root: Mapping) -> Trainer | None:
