@@ -193,11 +193,12 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
 
     def get(name: str) -> Path:
         if name not in made:
-            made[name] = tmp_path_factory.mktemp(name)
+            directory = tmp_path_factory.mktemp(name)
             for step in (OLD, NEW):
-                WRITERS[name][0](made[name], step)
-            for path in made[name].rglob("*"):
+                WRITERS[name][0](directory, step)  # skips the test where its library is missing
+            for path in directory.rglob("*"):
                 os.utime(path, (1.7e9, 1.7e9))
+            made[name] = directory
         return made[name]
 
     return get
