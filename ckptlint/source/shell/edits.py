@@ -338,9 +338,27 @@ def append(shell: ShellSource, command: Command, texts: Sequence[str]) -> Change
     span = after.span
     if command.in_text:
         return append_in_text(shell, command, after, texts, place)
-    written = " ".join(quoted(text) for text in texts)
-    edit = Edit(Span(span.source, span.end, span.end), separator(command, span) + written)
-    return prove(shell, command, (edit,), appended(command, texts, place), set())
+    before = separator(command, span)
+    candidates = [before + " ".join(spelling(command, text) for text in texts), before + " ".join(map(quoted, texts))]
+    edits = [Edit(Span(span.source, span.end, span.end), written) for written in dict.fromkeys(candidates)]
+    return first_proved(shell, command, edits, appended(command, texts, place), set())
+
+
+_ONE_VARIABLE = re.compile(r'"?\$(?:\w+|\{\w+\})"?')
+
+
+def spelling(command: Command, text: str) -> str:
+    """How the script itself writes a text that the command has already: ``$SAVE_PATH`` follows the variable when it changes."""
+    for word in command.words:
+        if word.default == text:
+            try:
+                places = [place.text for place in extents(command, word)]
+            except CannotEdit:
+                continue
+            variable = next((place for place in places if _ONE_VARIABLE.fullmatch(place)), "")
+            if variable:
+                return variable
+    return quoted(text)
 
 
 def appended(command: Command, texts: Sequence[str], place: int) -> Callable[[Command], bool]:
