@@ -292,6 +292,18 @@ class PathExpr(NamedTuple):
         return self.written
 
 
+DATE = "the date"  # as ``what`` of a Changing: two starts on one day share it
+
+# strftime's directives that tell no time of day, and date's padding in front of them.
+_OF_DATES = frozenset("aAbBCdDeFgGhjmuUVwWxyY%")
+
+
+def is_date(text: str) -> bool:
+    """Whether a computed part, ``$(date +%Y%m%d)`` or ``${now:%m-%d}``, is the day and no time of it."""
+    directives = re.findall(r"%[-_0^#]?([A-Za-z%])", text)
+    return bool(directives) and _OF_DATES.issuperset(directives)
+
+
 def _part(match: re.Match[str], expanded: bool) -> Part:
     text = match[0]
     if match["oc"]:
@@ -302,7 +314,7 @@ def _part(match: re.Match[str], expanded: bool) -> Part:
         if not expanded:
             return Placeholder(text)
         if re.search(r"now:|date|time|uuid|random|pid|\$\$", text, re.I):
-            return Changing(text, "time or a random value")
+            return Changing(text, DATE if is_date(text) else "a time or a random value")
         return Opaque(text, "computed")
     return Placeholder(text)
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ckptlint.rule import Finding, Rule, Severity
-from ckptlint.run import Changing, Choice, PathExpr, Run, at
+from ckptlint.run import DATE, Changing, Choice, PathExpr, Run, at
 
 
 class FreshOutputDir(Rule):
@@ -55,7 +55,8 @@ class FreshOutputDir(Rule):
                     continue  # the framework looks for nothing there, and no-resume says so
                 named = f"`{setting}`" if setting.written else f"without `{setting.name}` the run saves to `{path}`, which"
                 cause = f"{part.by} puts {part.what} behind `{setting.value}`" if part.by else f"{named} holds {part.what}"
-                message = f"{cause}, so every start has a directory of its own and finds no checkpoint; "
+                starts = "a start on another day" if part.what == DATE else "every start"
+                message = f"{cause}, so {starts} has a directory of its own and finds no checkpoint; "
                 message += "switch that off" if part.by else "name one that stays the same"
                 yield Finding(at(setting, run), message, Severity.INFO if run.short else None)
                 break

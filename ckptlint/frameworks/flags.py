@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol
 
 from ckptlint.frameworks.megatron_keys import Flag
-from ckptlint.run import Changing, Literal, Opaque, PathExpr, Setting, Unknown, Variable
+from ckptlint.run import DATE, Changing, Literal, Opaque, PathExpr, Setting, Unknown, Variable, is_date
 from ckptlint.source.text import CannotEdit, Edit, Span
 
 if TYPE_CHECKING:  # a check of YAML files alone is not to pay for the shell
@@ -106,9 +106,9 @@ def _path_parts(piece: Piece) -> Iterator[Literal | Variable | Changing | Opaque
     if isinstance(piece, Known):
         yield from (part for part in PathExpr.of_text(piece.text, expanded=False).parts)  # type: ignore[misc]
     elif piece.kind is Kind.TIME:
-        yield Changing(piece.shown, "time")
+        yield Changing(piece.shown, DATE if is_date(piece.shown) else "the time")
     elif piece.name in ("RANDOM", "SRANDOM", "$", "BASHPID", "EPOCHSECONDS", "EPOCHREALTIME"):
-        yield Changing(piece.shown, "a process number" if piece.name in ("$", "BASHPID") else "time or a random value")
+        yield Changing(piece.shown, "a process number" if piece.name in ("$", "BASHPID") else "a time or a random value")
     elif piece.kind in (Kind.ENVIRONMENT, Kind.POSITIONAL) and piece.name:
         default = None if piece.default is None else _known_text(piece.default)
         yield Variable(piece.shown, piece.name, default, True)
