@@ -201,7 +201,8 @@ class _Given:
 
     def text_after(self, edits: Iterable[Edit]) -> tuple[str, ...]:
         """The command with edits in its own line."""
-        return _words(apply(self.source, [edit for edit in edits if edit.span.source is self.source]))
+        own = {(edit.span.start, edit.span.end, edit.replacement): edit for edit in edits if edit.span.source is self.source}
+        return _words(apply(self.source, own.values()))  # two ways to one launch ask for the same
 
 
 def _decided(framework: Framework, run: Run, environment: Mapping[str, str], wishes: Wishes) -> Decision:
@@ -363,7 +364,8 @@ def _by_file(edits: Iterable[Edit]) -> dict[str, list[Edit]]:
                 raise CannotPlan(f"{edit.span.path}: it was changed while it was read; run again")
             span = replace(edit.span, source=parts[0].span.source)
             edit = replace(edit, span=span)
-        parts.append(edit)
+        if edit not in parts:
+            parts.append(edit)
     return found
 
 
@@ -373,6 +375,8 @@ def _copy(given: _Given, training: _Training, path: str, source: SourceText, aft
     word = _naming(given, path) if _may_be_elsewhere(training, source) else None
     if word is not None:
         command, argument, key = word
+        if not command.in_text:  # a word of the command line; a script that is a copy cannot be proved before it is there
+            return Copy(place, after), (Edit(argument.span, quoted(key + place)),)
         with contextlib.suppress(CannotEdit):
             return Copy(place, after), set_value(given.shell, command, argument, place, key).edits
     return Copy(path, after, Path(path).read_bytes()), ()

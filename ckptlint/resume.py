@@ -6,7 +6,7 @@ which edits. Nothing is deleted. Planning and applying again changes nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -82,18 +82,24 @@ def plan(
         SourceError: the file is not what it should be.
     """
     file = read_target(target)
-    framework, run = recognise(file)
+    reader, run = recognise(file)
+    framework = _pinning(reader, run)
     decision = _decided(file.path, framework, run, environment, Wishes(save_dir, deep, step))
+    elsewhere = next((edit.span for edit in decision.edits if edit.span.source is not file.text), None)
+    if elsewhere is not None:
+        place = f"line {elsewhere.line} of {elsewhere.path}" if elsewhere.path != file.path else "the command in it"
+        advice = "put `ckptlint launch --` in front of the command instead"
+        raise CannotPlan(f"{file.path}: {place} would have to change, which `ckptlint resume` does not do here; {advice}")
     try:
         after = apply(file.text, decision.edits).encode("utf-8")
     except (CannotEdit, EditConflict) as error:
         raise CannotPlan(f"{file.path}: {error}; write that setting out by hand") from None
-    _refuse_unreadable(framework, file, after)
+    _refuse_unreadable(reader, file, after)
     request = decision.request
     return Plan(
         target=file.path,
-        title=framework.title,
-        framework=framework.name,
+        title=run.title,
+        framework=run.framework,
         directory=request.save.root.directory,
         chosen=request.chosen,
         chosen_path=request.chosen_path,
@@ -156,15 +162,32 @@ def read_target(target: str) -> SourceFile:
 
 
 def recognise(file: SourceFile) -> tuple[Framework, Run]:
-    """The framework of a file, and the run it describes. Raises CannotPlan: it describes none."""
+    """Whose file it is, and the run it describes. Raises CannotPlan: it describes none, or several."""
     for framework in all_frameworks():
         if file.suffix not in framework.suffixes or not framework.mentions(file.data):
             continue
         runs = [run for run in framework.read(file) if not run.partial]
         if runs:
-            return framework, runs[0]
+            return framework, _only(framework, runs, file)
     titles = ", ".join(framework.title for framework in all_frameworks())
     raise CannotPlan(f"{file.path}: this is no training run that can be pinned (known are those of {titles})")
+
+
+def _only(reader: Framework, runs: Sequence[Run], file: SourceFile) -> Run:
+    """The run of a file; of a script, one that does not hang on how it is started."""
+    if runs[0].framework != reader.name and (len(runs) > 1 or runs[0].ways):
+        what = f"{len(runs)} trainings are started" if len(runs) > 1 else "what the training gets hangs on how it is started"
+        raise CannotPlan(f"{file.path}: {what}; put `ckptlint launch --` in front of the command that runs this file")
+    return runs[0]
+
+
+def _pinning(reader: Framework, run: Run) -> Framework:
+    """Who pins a run: the framework of the file, or that of the launch in a script."""
+    if run.framework == reader.name:
+        return reader
+    from ckptlint.frameworks.pinners import pinner
+
+    return pinner(run) or reader
 
 
 def _refuse_unreadable(framework: Framework, file: SourceFile, after: bytes) -> None:

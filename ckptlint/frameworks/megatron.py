@@ -8,11 +8,13 @@ Sources: NVIDIA/Megatron-LM at core_v0.12.1 and at d98e8a64 (0.20.0): ``megatron
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
+from ckptlint.checkpoints.checkpoint import Checkpoint, Layout
 from ckptlint.frameworks.flags import CommandEditor, FlagSettings, Program, known_head, known_text, program
+from ckptlint.frameworks.framework import Framework, Pin, PinRequest, SaveRoot
 from ckptlint.frameworks.megatron_keys import (
     ASSUMED,
     ASSUMED_BY_MINDSPEED,
@@ -54,6 +56,7 @@ from ckptlint.run import (
     same_directory,
     shown,
 )
+from ckptlint.source.file import SourceFile
 from ckptlint.source.text import Span
 
 if TYPE_CHECKING:
@@ -67,6 +70,14 @@ USUAL_INTERVAL = 500
 
 # Stages of MindSpeed-LLM that hold the policy against a reference model loaded from --load where --ref-model is not given.
 REFERENCE_STAGES = ("dpo",)
+
+
+# What is changed, or decides, where a run is pointed at a checkpoint.
+PINNED = (
+    *("save", "load", "finetune", "no_load_optim", "no_load_rng", "no_save_optim", "no_save_rng", "ckpt_step"),
+    *("pretrained_checkpoint", "moe_use_upcycling", "enable_hf2mg_convert", "enable_mg2hf_convert", "hf_cfg_dir"),
+    *("ref_model", "stage", "lora_ckpt_filter"),
+)
 
 
 @dataclass(frozen=True)
@@ -296,6 +307,40 @@ class Role:
             )
 
 
+class MegatronCommand(Framework):
+    """Runs that are read from a command line: Megatron-LM's own, MindSpeed-LLM's and MindSpeed-MM's."""
+
+    name = NAME
+    title = TITLE
+    suffixes: ClassVar[tuple[str, ...]] = ()
+
+    def mentions(self, data: bytes) -> bool:
+        return False
+
+    def read(self, file: SourceFile) -> tuple[Run, ...]:
+        return ()
+
+    def layout(self, run: Run) -> Layout | None:
+        from ckptlint.checkpoints.megatron import MegatronLayout
+
+        return MegatronLayout() if "save" in run.settings else None
+
+    def roots(self, run: Run, environment: Mapping[str, str], save_dir: str | None) -> tuple[SaveRoot, ...]:
+        from ckptlint.frameworks.megatron_pin import roots
+
+        return roots(run, environment, save_dir)
+
+    def unfit(self, run: Run, checkpoint: Checkpoint, environment: Mapping[str, str]) -> str:
+        from ckptlint.frameworks.megatron_pin import unfit
+
+        return unfit(run, checkpoint, environment)
+
+    def pin(self, run: Run, request: PinRequest) -> Pin:
+        from ckptlint.frameworks.megatron_pin import pin
+
+        return pin(run, request)
+
+
 def read_run(settings: Settings, release: Release, family: Family = MEGATRON) -> Run:
     """The run of one program with Megatron's arguments."""
     role = Role(settings, release, family)
@@ -319,6 +364,7 @@ def run_of(roles: tuple[Role, ...], settings: Settings, release: Release, family
         unused_settings=tuple(unused for role in roles for unused in role.unused()),
         lost_references=tuple(lost for role in roles for lost in role.lost_references()),
         model=_model(roles[0]),
+        settings={name: roles[0].setting(name) for name in PINNED} if len(roles) == 1 else {},
     )
 
 

@@ -110,6 +110,7 @@ CHECKPOINT_FLAGS: tuple[Flag, ...] = (
 MINDSPEED_LLM_FLAGS: tuple[Flag, ...] = (
     _flag("enable_hf2mg_convert", "on", note="initialize_megatron_wrapper: --load is converted, and replaced, at every start"),
     _flag("enable_mg2hf_convert", "on"),
+    _flag("hf_cfg_dir", note="where mg2hf takes the model's configuration from; --load where it is not given"),
     _flag("mg_save_dir"),
     _flag("hf_save_dir"),
     _flag("lora_load"),
@@ -130,7 +131,7 @@ _LOOK_ALIKES = """
     --lr-warmup-samples --eval-iters --eval-interval --log-interval --wandb-save-dir --save-config-filepath
     --save-params-interval --save-wgrads-interval --save-dgrads-interval --save-activations-interval
     --exit-signal-handler-for-dataloader --exit-signal-handler-for-training --exit-signal --logits-load-dir --logits-save-dir
-    --hf-cfg-dir --save-lora-to-hf --profile-save-path --use-dist-ckpt --use-checkpoint-opt_param-scheduler
+    --save-lora-to-hf --profile-save-path --use-dist-ckpt --use-checkpoint-opt_param-scheduler
     --override-opt_param-scheduler --retro-cyclic-train-iters --dataloader-save --load-main-params-from-ckpt
 """
 LOOK_ALIKES = frozenset(_LOOK_ALIKES.split())

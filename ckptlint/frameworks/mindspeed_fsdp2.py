@@ -11,8 +11,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ckptlint.checkpoints.checkpoint import Checkpoint, Layout
 from ckptlint.frameworks.flags import CommandEditor, FlagSettings, OverFile, known_text, program
-from ckptlint.frameworks.framework import NotPinned
+from ckptlint.frameworks.framework import Framework, Pin, PinRequest, SaveRoot
 from ckptlint.frameworks.megatron_keys import Flag
 from ckptlint.frameworks.nested_settings import NestedSettings
 from ckptlint.frameworks.settings import Settings
@@ -69,7 +70,7 @@ _SECTIONS = frozenset({"model", "data", "parallel", "training", "optimization"})
 _TELLING = ("fsdp_modules", "fsdp_size", "ep_fsdp_size", "ep_modules")
 
 
-class MindSpeedFsdp2(NotPinned):
+class MindSpeedFsdp2(Framework):
     """The YAML of ``train_fsdp2.py``: sections model, data, parallel and training."""
 
     name = NAME
@@ -86,6 +87,26 @@ class MindSpeedFsdp2(NotPinned):
         source = f"default of {TITLE}"
         settings = NestedSettings(file.yaml, documents[0].root, SAFE_LOAD, DEFAULTS, source, _AFTER)
         return (read_run(settings),)
+
+    def layout(self, run: Run) -> Layout:
+        from ckptlint.checkpoints.mindspeed_fsdp2 import MindSpeedFSDP2Layout
+
+        return MindSpeedFSDP2Layout()
+
+    def roots(self, run: Run, environment: Mapping[str, str], save_dir: str | None) -> tuple[SaveRoot, ...]:
+        from ckptlint.frameworks.mindspeed_fsdp2_pin import roots
+
+        return roots(run, environment, save_dir)
+
+    def unfit(self, run: Run, checkpoint: Checkpoint, environment: Mapping[str, str]) -> str:
+        from ckptlint.frameworks.mindspeed_fsdp2_pin import unfit
+
+        return unfit(checkpoint, environment)
+
+    def pin(self, run: Run, request: PinRequest) -> Pin:
+        from ckptlint.frameworks.mindspeed_fsdp2_pin import pin
+
+        return pin(run, request)
 
 
 def _is_fsdp2(root: YamlMapping) -> bool:
@@ -172,6 +193,7 @@ class _Reader:
             misfits=tuple(self._misfits()),
             refusals=tuple(self._refusals()),
             model=model if isinstance(model, str) else "",
+            settings={"training.resume_from_checkpoint": self.resume},
         )
 
     def _length(self) -> tuple[Fact[Amount], Setting]:

@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from ckptlint.frameworks.framework import NotPinned
-from ckptlint.frameworks.megatron import Family, Role, number, path_of, run_of, same
+from ckptlint.frameworks.megatron import Family, MegatronCommand, Role, number, path_of, run_of, same
 from ckptlint.frameworks.megatron_keys import ASSUMED_BY_MINDSPEED, CHECKPOINT_FLAGS, MINDSPEED_LLM_FLAGS, Flag, defaults
 from ckptlint.frameworks.mindspeed_rl import Sections
 from ckptlint.frameworks.nested_settings import NestedSettings
@@ -64,7 +63,7 @@ FSDP_DEFAULTS: Mapping[str, object] = {
 _FSDP_SECTIONS = frozenset({"parallel", "data", "model", "features", "training", "tools"})
 
 
-class MindSpeedMM(NotPinned):
+class MindSpeedMM(MegatronCommand):
     """``gpt_args`` with ``MM_TOOL_PATH``, or the sections of ``mindspeed_mm/fsdp/train/trainer.py``."""
 
     name = ARGS.name

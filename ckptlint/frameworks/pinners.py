@@ -13,6 +13,9 @@ from ckptlint.run import Run
 # Frameworks without files of their own, whose runs are read from command lines.
 _COMMANDS = {
     "transformers": ("transformers_pin", "TransformersScript"),
+    "megatron": ("megatron", "MegatronCommand"),
+    "mindspeed-llm": ("megatron", "MegatronCommand"),
+    "mindspeed-mm": ("megatron", "MegatronCommand"),
 }
 
 
