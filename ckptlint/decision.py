@@ -125,7 +125,8 @@ def _search(
         listing = _listing(root)
         found, chosen, next_older = _look_through(layout, listing, root, fits, wishes)
         searched.append(Searched(root, found, frozenset(listing.files()), frozenset(listing.directories())))
-        disk += _from_disk(layout, listing, root, [*(one for one in found if fits(one) or not one.complete), *next_older])
+        told = _from_disk(layout, listing, root, [*(one for one in found if fits(one) or not one.complete), *next_older])
+        disk += (notice for notice in told if wishes.step is None or notice.name != "retention-window")
         if chosen is not None:
             return Search(tuple(searched), chosen, tuple(disk))
     if wishes.step is not None:

@@ -1,16 +1,23 @@
-"""``ckptlint launch``: what it prints and runs, signals and exit status, trying again, and several nodes on one directory."""
+"""``ckptlint launch``: what it prints and runs, signals and exit status, trying again, and several nodes on one directory.
+
+``python tests/cli/test_launch_command.py`` writes what the commands print now into docs/launch.md.
+"""
 
 from __future__ import annotations
 
 import json
 import os
+import re
+import shlex
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+import yaml
 from checkpoint_files import cut, write_checkpoint
 from click.testing import CliRunner, Result
 
@@ -247,3 +254,85 @@ def test_a_node_alone_says_what_it_waits_for(config: Path) -> None:
     result = run("--decision-timeout", "0.3", "--node-rank", "1", "--nodes", "2", *TRAIN)
     assert result.exit_code == 2
     assert "node 0 has published no decision for node 1" in result.stderr
+
+
+# ------------------------------------------------------------------------------------------------ the page
+
+ROOT = HERE.parent
+PAGE = ROOT / "docs" / "launch.md"
+BLOCK = re.compile(r"(?<=^```console\n).*?(?=^```$)", re.M | re.S)
+
+
+def replayed(page: str, directory: Path) -> str:
+    """The page with what its commands really print; between the first block and the second the job runs and is killed."""
+    (directory / "run.yaml").write_bytes((ROOT / "samples/launch/run.yaml").read_bytes())
+    texts = []
+    for number, block in enumerate(BLOCK.findall(page)):
+        if number == 1:
+            for step in (500, 1000, 1500):
+                write_checkpoint(directory / "out", step, total=6000, lora=True)
+            cut(directory / "out/checkpoint-1500/optimizer.pt", 90)
+        lines = []
+        for command in re.findall(r"^\$ (.*)$", block, re.M):
+            program = [sys.executable, "-m", "ckptlint", *shlex.split(command)[1:]]
+            done = subprocess.run(
+                program, cwd=directory, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
+            )
+            lines.append(f"$ {command}\n{done.stdout.replace(str(directory), '/work')}")
+        texts.append("".join(lines))
+    return BLOCK.sub(lambda _: texts.pop(0), page)
+
+
+def test_the_page_shows_what_really_happens(project: Path) -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    assert replayed(page, project) == page
+
+
+@pytest.mark.parametrize("name", ["runwhere.yaml", "modelarts.sh"])
+def test_the_page_shows_the_samples_whole(name: str) -> None:
+    assert f"\n{(ROOT / 'samples/launch' / name).read_text()}```\n" in PAGE.read_text(encoding="utf-8")
+
+
+def sample_command(project: Path) -> str:
+    """The command of the RunWhere sample, with its mount below the project."""
+    job = yaml.safe_load((ROOT / "samples/launch/runwhere.yaml").read_text())
+    return str(job["environment"]["command"]).replace("/ckpts", f"{project}/ckpts")
+
+
+def in_shell(command: str, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+    (Path("bin") / "ckptlint").write_text(f'#!/bin/sh\nexec "{sys.executable}" -m ckptlint "$@"\n')
+    (Path("bin") / "ckptlint").chmod(0o755)
+    return subprocess.run(["bash", "-c", command], capture_output=True, text=True, env=environment(env=env), check=False)
+
+
+def test_the_runwhere_job_resumes_what_its_mount_holds(config: Path, project: Path) -> None:
+    config.write_bytes((ROOT / "samples/launch/run.yaml").read_bytes())
+    output = f"output_dir={project}/ckpts/durable/tickets"
+    assert in_shell(sample_command(project)).returncode == 0
+    write_checkpoint("ckpts/durable/tickets", 500, total=6000, lora=True)
+    assert in_shell(sample_command(project)).returncode == 0
+    resume = f"resume_from_checkpoint={project}/ckpts/durable/tickets/checkpoint-500"
+    assert calls() == [["train", "run.yaml", output], ["train", "run.yaml", output, resume]]
+
+
+def test_the_modelarts_nodes_meet_in_the_training_output(config: Path, project: Path) -> None:
+    config.write_bytes((ROOT / "samples/launch/run.yaml").read_bytes())
+    write_checkpoint("output_0", 500, total=6000, lora=True)
+    (Path("bin") / "ckptlint").write_text(f'#!/bin/sh\nexec "{sys.executable}" -m ckptlint "$@"\n')
+    (Path("bin") / "ckptlint").chmod(0o755)
+    nodes = [
+        subprocess.Popen(
+            ["bash", str(ROOT / "samples/launch/modelarts.sh")],
+            env=environment(env={"train_output": "output_0", "VC_TASK_INDEX": str(rank), "MA_NUM_HOSTS": "2"}),
+            stderr=subprocess.PIPE, text=True,
+        )
+        for rank in (1, 0)
+    ]  # fmt: skip
+    said = [node.communicate()[1] for node in nodes]
+    assert [node.returncode for node in nodes] == [0, 0], said
+    assert calls() == [["train", "run.yaml", "output_dir=output_0", "resume_from_checkpoint=output_0/checkpoint-500"]] * 2
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as scratch:
+        PAGE.write_text(replayed(PAGE.read_text(encoding="utf-8"), Path(scratch).resolve()), encoding="utf-8")
