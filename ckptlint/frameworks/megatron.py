@@ -71,6 +71,9 @@ USUAL_INTERVAL = 500
 # Stages of MindSpeed-LLM that hold the policy against a reference model loaded from --load where --ref-model is not given.
 REFERENCE_STAGES = ("dpo",)
 
+# Options with which a start from the run's own directory begins anew, or leaves something in the checkpoint or out of the next.
+_LOSING = ("finetune", "no_load_optim", "no_load_rng", "no_save_optim", "no_save_rng")
+
 
 # What is changed, or decides, where a run is pointed at a checkpoint.
 PINNED = (
@@ -200,9 +203,9 @@ class Role:
     def _loads_nothing(self, load: Setting, save: Setting) -> Read:
         repair: tuple[tuple[Setting, object], ...] = ()
         if isinstance(save.value, str) and _is_real(save) and not self.on("exit_on_missing_checkpoint"):
-            off = self._off("finetune", "no_load_optim", "no_load_rng", "no_save_optim", "no_save_rng")
-            repair = ((load, save.value), *off)
-        advice = f"give `{load.name}` the directory of `{save.name}`: where it holds no checkpoint, the run begins anew"
+            repair = ((load, save.value), *self._off(*_LOSING))
+        give = f"give `{load.name}` the directory of `{save.name}`{self._and_without()}"
+        advice = f"{give}: where it holds no checkpoint, the run begins anew"
         return Read(Choice.NOTHING, load, advice=advice, repair=repair, role=self.name)
 
     def _loads_another(self, load: Setting, save: Setting) -> Read:
@@ -214,15 +217,20 @@ class Role:
             advice = f"{advice} (and take `{convert}` out, which converts the Hugging Face weights again at every start)"
         repair: tuple[tuple[Setting, object], ...] = ()
         if self.family.pretrained and not self.on("enable_hf2mg_convert") and pretrained.value is None:
-            advice = f"write `{pretrained.spelled(shown(load.value))}` and give `{load.name}` the directory of `{save.name}`"
+            base = pretrained.spelled(shown(load.value))
+            advice = f"write `{base}` and give `{load.name}` the directory of `{save.name}`{self._and_without()}"
             if isinstance(load.value, str) and isinstance(save.value, str) and _is_real(load) and _is_real(save):
-                off = self._off("finetune", "no_load_optim", "no_load_rng", "no_save_optim", "no_save_rng")
-                repair = ((load, save.value), (pretrained, load.value), *self._keep_reference(load), *off)
+                repair = ((load, save.value), (pretrained, load.value), *self._keep_reference(load), *self._off(*_LOSING))
         return Read(Choice.NOTHING, load, path_of(load), why=why, role=self.name, advice=advice, repair=repair)
 
     def _keep_reference(self, load: Setting) -> Iterator[tuple[Setting, object]]:
         if self.setting("stage").value in REFERENCE_STAGES and self.setting("ref_model").value is None:
             yield self.setting("ref_model"), load.value
+
+    def _and_without(self) -> str:
+        """Which options would still make such a start begin anew, or leave something behind."""
+        names = [f"`{setting.name}`" for setting, _ in self._off(*_LOSING)]
+        return f", and take {', '.join(names)} out" if names else ""
 
     def _off(self, *names: str) -> Iterator[tuple[Setting, object]]:
         return ((self.setting(name), False) for name in names if self.on(name))
