@@ -75,6 +75,13 @@ def test_a_path_with_a_blank_goes_into_a_copy_of_the_file(config: Path) -> None:
     assert b"resume_from_checkpoint: my out/checkpoint-700\n" in planned.copies[0].after
 
 
+def test_a_path_that_would_be_torn_apart_is_not_written_behind_the_file(config: Path) -> None:
+    config.write_text(TEXT.replace("output_dir: out", "output_dir: my out"))
+    write_checkpoint("my out", 700, total=5000)
+    with pytest.raises(CannotPlan, match=r"tears it apart: take `resume_from_checkpoint=null` out"):
+        start("llamafactory-cli train run.yaml resume_from_checkpoint=null")
+
+
 def test_a_release_that_takes_no_arguments_reads_a_copy(config: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     Path("requirements.txt").write_text("llamafactory==0.9.1\n")

@@ -19,6 +19,7 @@ from ckptlint.frameworks.framework import Pin, PinRequest, SaveRoot
 from ckptlint.frameworks.trainer import CHECKPOINT_NAME
 from ckptlint.frameworks.trainer_start import about, other_backend, other_world_size
 from ckptlint.run import Changing, Literal, PathExpr, Placeholder, Run, Setting, State, Unknown, UnsetVariable, shown
+from ckptlint.source.text import CannotEdit
 
 # Any of these in the output directory itself, without a checkpoint-N beside it, stops the launch (extras/constants.py
 # CHECKPOINT_NAMES).
@@ -391,7 +392,10 @@ def _leave_alone(launch: _Launch, now: _Start) -> bool:
 
 def _set(launch: _Launch, value: object, notices: Iterable[Notice]) -> Pin:
     resume = launch.resume
-    edits = () if value == resume.value and type(value) is type(resume.value) else resume.set(value)
+    same = value == resume.value and type(value) is type(resume.value)
+    if not same and resume.joint == "=" and shlex.quote(shown(value)) != shown(value):  # launcher.py joins and splits them
+        raise CannotEdit(f"`{value}` cannot be given on the command line, where LLaMA-Factory tears it apart: take `{resume}` out")
+    edits = () if same else resume.set(value)
     return Pin(edits, tuple(notices), _arguments(launch, value if edits else resume))
 
 
