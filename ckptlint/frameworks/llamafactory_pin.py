@@ -394,7 +394,8 @@ def _set(launch: _Launch, value: object, notices: Iterable[Notice]) -> Pin:
     resume = launch.resume
     same = value == resume.value and type(value) is type(resume.value)
     if not same and resume.joint == "=" and shlex.quote(shown(value)) != shown(value):  # launcher.py joins and splits them
-        raise CannotEdit(f"`{value}` cannot be given on the command line, where LLaMA-Factory tears it apart: take `{resume}` out")
+        why = "cannot be given on the command line, where LLaMA-Factory tears it apart"
+        raise CannotEdit(f"`{value}` {why}: take `{resume}` out")
     edits = () if same else resume.set(value)
     return Pin(edits, tuple(notices), _arguments(launch, value if edits else resume))
 
