@@ -39,9 +39,12 @@ def roots(run: Run, environment: Mapping[str, str], save_dir: str | None) -> tup
 
 def unfit(run: Run, checkpoint: Checkpoint, environment: Mapping[str, str]) -> str:
     """Rank files are not resharded; and there are releases that resume nothing."""
-    if run.obstacles:
-        return run.obstacles[0].why
-    return other_world_size(checkpoint, _world_size(run, environment))
+    return _loads_nothing(run) or other_world_size(checkpoint, _world_size(run, environment))
+
+
+def _loads_nothing(run: Run) -> str:
+    """Why this release takes nothing up. What asynchronous saving left behind is judged by what lies on disk instead."""
+    return next((obstacle.why for obstacle in run.obstacles if not obstacle.setting.name.endswith("async_save")), "")
 
 
 def _is_ppo(run: Run) -> bool:
@@ -51,12 +54,16 @@ def _is_ppo(run: Run) -> bool:
 
 
 def _world_size(run: Run, environment: Mapping[str, str]) -> int | None:
-    """Ray starts as many processes as the configuration says; supervised training is started by torchrun."""
+    """Ray starts as many processes as the configuration says; supervised training is started by torchrun.
+
+    Where the configuration does not say how many GPUs a node has, the launch may; the default is not believed.
+    """
     if not _is_ppo(run):
         return world_size(environment)
-    names = ("trainer.nnodes", "trainer.n_gpus_per_node")
-    nodes, of_node = (run.settings[name].value if name in run.settings else None for name in names)
-    return nodes * of_node if isinstance(nodes, int) and isinstance(of_node, int) else None
+    nodes, of_node = (run.settings.get(name) for name in ("trainer.nnodes", "trainer.n_gpus_per_node"))
+    if nodes is None or of_node is None or not of_node.written:
+        return None
+    return nodes.value * of_node.value if isinstance(nodes.value, int) and isinstance(of_node.value, int) else None
 
 
 def pin(run: Run, request: PinRequest) -> Pin:
@@ -96,7 +103,7 @@ def _about(run: Run, chosen: Checkpoint) -> Iterator[Notice]:
 def _unpinned(run: Run, request: PinRequest) -> Pin:
     for found in request.save.found:
         why = unfit(run, found, request.environment) if found.complete else ""
-        if why and not run.obstacles:
+        if why and not _loads_nothing(run):
             path = request.save.root.checkpoint(found.path)
             advice = "start it on as many GPUs as it was saved by, or name a new directory"
             return Pin((), (Notice("launch-refused", f"no whole checkpoint fits this launch (`{path}`: {why}); {advice}"),))

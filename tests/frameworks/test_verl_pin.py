@@ -130,6 +130,21 @@ def test_another_number_of_gpus_is_refused(project: Path) -> None:
     assert TRACKER.read_text() == "40"
 
 
+def test_a_number_of_gpus_that_nobody_wrote_is_not_held_against_a_checkpoint(project: Path) -> None:
+    on_disk(20, tracker=None)
+    planned = resumed(PPO.replace("  n_gpus_per_node: 2\n", ""))
+    assert planned.chosen is not None and planned.chosen.step == 20
+    assert TRACKER.read_text() == "20"
+
+
+def test_the_tracker_that_asynchronous_saving_never_writes_is_written(project: Path) -> None:
+    """case-book C013: the shards are whole, only nobody names them."""
+    on_disk(20, 40, tracker=None)
+    saves = "actor_rollout_ref:\n  actor: {strategy: fsdp2, checkpoint: {async_save: true}}\n"
+    resumed(PPO.replace("actor_rollout_ref:\n", saves))
+    assert TRACKER.read_text() == "40"
+
+
 def test_supervised_training_takes_no_path_beside_auto(project: Path) -> None:
     files = {**verl_sft(20), **verl_sft(40)}
     write(Path("ckpts"), files)
