@@ -17,8 +17,9 @@ from ckptlint.checkpoints.checkpoint import Checkpoint, Notice, Verdict
 from ckptlint.checkpoints.llamafactory_v1 import MARKER
 from ckptlint.frameworks.framework import Pin, PinRequest, SaveRoot
 from ckptlint.frameworks.trainer import CHECKPOINT_NAME
+from ckptlint.frameworks.trainer_pin import expanded, home, known, loads, same_place, same_spelling, world_size
 from ckptlint.frameworks.trainer_start import about, other_backend, other_world_size
-from ckptlint.run import Changing, Literal, PathExpr, Placeholder, Run, Setting, State, Unknown, UnsetVariable, shown
+from ckptlint.run import Changing, PathExpr, Run, Setting, Unknown, UnsetVariable, shown
 from ckptlint.source.text import CannotEdit
 
 # Any of these in the output directory itself, without a checkpoint-N beside it, stops the launch (extras/constants.py
@@ -62,7 +63,7 @@ def roots(run: Run, environment: Mapping[str, str], save_dir: str | None) -> tup
         named = None
     if named is None:
         return (save,)
-    if _same_place(save.directory, named.directory):
+    if same_place(save.directory, named.directory):
         # The author's own spelling of the same place.
         return (SaveRoot(save.path if save.edits else named.path, save.directory, save.edits),)
     return (save, named)
@@ -83,16 +84,16 @@ def _output_root(run: Run, environment: Mapping[str, str]) -> SaveRoot:
         raise ValueError(f"{path.why}; name the directory with --save-dir")  # noqa: TRY004 - not known, not of a wrong type
     if any(path.of(Changing)) and not output.written:
         raise ValueError("output_dir is not set, and the default is a new directory at every start; set it, or use --save-dir")
-    expanded = _expanded(path, environment)
-    directory = _home(expanded, environment)
-    if path.written == expanded:
+    replaced = expanded(path, environment)
+    directory = home(replaced, environment)
+    if path.written == replaced:
         return SaveRoot(directory, directory)
     return SaveRoot(directory, directory, output.set(_writable(directory)))
 
 
 def _given_root(run: Run, save_dir: str, environment: Mapping[str, str]) -> SaveRoot:
-    output, directory = run.settings["output_dir"], _home(_known(save_dir, "--save-dir"), environment)
-    if isinstance(output.value, str) and _same_spelling(_home(output.value, environment), directory):
+    output, directory = run.settings["output_dir"], home(known(save_dir, "--save-dir"), environment)
+    if isinstance(output.value, str) and same_spelling(home(output.value, environment), directory):
         return SaveRoot(directory, directory)
     return SaveRoot(directory, directory, output.set(_writable(directory)))
 
@@ -102,8 +103,8 @@ def _named_root(run: Run, environment: Mapping[str, str]) -> SaveRoot | None:
     value = run.settings["resume_from_checkpoint"].value
     if not isinstance(value, str) or not value.strip():
         return None
-    path = _expanded(PathExpr.of_text(value, expanded=False), environment).rstrip("/") or "/"
-    directory = _home(path, environment)
+    path = expanded(PathExpr.of_text(value, expanded=False), environment).rstrip("/") or "/"
+    directory = home(path, environment)
     if "/" not in path and (path == "auto" or not os.path.isdir(directory)):  # noqa: PTH112
         return None
     parent, name = posixpath.split(directory)
@@ -112,44 +113,11 @@ def _named_root(run: Run, environment: Mapping[str, str]) -> SaveRoot | None:
     return SaveRoot(directory, directory)
 
 
-def _expanded(path: PathExpr, environment: Mapping[str, str]) -> str:
-    """A path with its variables replaced. What only looks like a placeholder is a folder's name to LLaMA-Factory."""
-    parts = tuple(Literal(part.text) if isinstance(part, Placeholder) else part for part in path.parts)
-    try:
-        return _known(PathExpr(parts, path.written).expand(environment), path.written)
-    except ValueError as error:
-        raise ValueError(f"{error}; write the path itself") from None
-
-
-def _known(path: str, written: str) -> str:
-    if not path.strip():
-        raise ValueError(f"`{written}` names no directory")
-    if "\0" in path:
-        raise ValueError(f"`{written!r}` holds a NUL character, which no path can")
-    return path
-
-
 def _writable(path: str) -> str:
     """OmegaConf takes ``${`` for an interpolation however it is quoted."""
     if "${" in path:
         raise ValueError(f"`{path}` holds `${{`, which no YAML can say to LLaMA-Factory")
     return path
-
-
-def _home(path: str, environment: Mapping[str, str]) -> str:
-    """transformers replaces a leading ``~`` in output_dir; in a resume path nobody does."""
-    home = environment.get("HOME", "")
-    if home and (path == "~" or path.startswith("~/")):
-        return home.rstrip("/") + path[1:] or "/"
-    return os.path.expanduser(path)  # noqa: PTH111
-
-
-def _same_place(one: str, other: str) -> bool:
-    return os.path.realpath(one) == os.path.realpath(other)
-
-
-def _same_spelling(one: str, other: str) -> bool:
-    return posixpath.normpath(one) == posixpath.normpath(other)
 
 
 # ------------------------------------------------------------------------------------------------ what a launch can take up
@@ -162,13 +130,13 @@ def unfit(run: Run, checkpoint: Checkpoint, environment: Mapping[str, str]) -> s
     return (
         other_backend(run.settings["deepspeed"], checkpoint, environment)
         or _other_weights(run.settings["finetuning_type"], checkpoint)
-        or other_world_size(checkpoint, _world_size(environment))
+        or other_world_size(checkpoint, world_size(environment))
     )
 
 
 def unfit_v1(checkpoint: Checkpoint, environment: Mapping[str, str]) -> str:
     """The same for the new trainer: number of processes. Its backends stand in a mapping that is not read."""
-    return other_world_size(checkpoint, _world_size(environment))
+    return other_world_size(checkpoint, world_size(environment))
 
 
 def _other_weights(method: Setting, checkpoint: Checkpoint) -> str:
@@ -179,12 +147,6 @@ def _other_weights(method: Setting, checkpoint: Checkpoint) -> str:
     if checkpoint.adapter is False and method.value in ("lora", "oft"):
         return f"it holds a whole model, and `{method}` trains an adapter"
     return ""
-
-
-def _world_size(environment: Mapping[str, str]) -> int | None:
-    """launcher.py starts NNODES (default 1) times NPROC_PER_NODE (default: the devices, which we do not count) processes."""
-    per_node, nodes = environment.get("NPROC_PER_NODE", ""), environment.get("NNODES", "1")
-    return int(per_node) * int(nodes) if per_node.isdecimal() and nodes.isdecimal() else None
 
 
 # ------------------------------------------------------------------------------------------------ what a start does
@@ -249,7 +211,7 @@ class _Launch:
             return None
         for searched in self.request.searched:
             for checkpoint in searched.found:
-                if _same_place(value, posixpath.join(searched.root.directory, checkpoint.path)):
+                if same_place(value, posixpath.join(searched.root.directory, checkpoint.path)):
                     return checkpoint
         return None
 
@@ -299,7 +261,7 @@ def _start_from(launch: _Launch, checkpoint: Checkpoint | None, name: str) -> _S
     why = launch.why_unfit(checkpoint)
     if why:
         return _Start(stops=f"`{name}`: {why}", remedy=_AS_BEFORE, at=checkpoint)
-    if not _loads(checkpoint):
+    if not loads(checkpoint):
         return _Start(stops=f"`{name}`: {'; '.join(checkpoint.reasons)}", at=checkpoint)
     return _Start(takes=checkpoint)
 
@@ -314,12 +276,6 @@ def _start_without_checkpoint(launch: _Launch) -> _Start:
         stops=f"`{launch.directory}` holds final weights ({weights[0]}){ended}, but no checkpoint: there is nothing to resume",
         remedy="name a new output_dir, or move the weights away (overwrite_output_dir would end resuming for all later starts)",
     )
-
-
-def _loads(checkpoint: Checkpoint) -> bool:
-    """Whether the Trainer gets through: one with weights and a step goes on, if need be with a new optimizer."""
-    held = {State.MODEL, State.PROGRESS} <= checkpoint.state
-    return checkpoint.complete or (checkpoint.verdict is Verdict.WEIGHTS_ONLY and held)
 
 
 _AS_BEFORE = "start it as it was started when it saved, or name a new output_dir"
@@ -349,15 +305,15 @@ def pin_v1(run: Run, request: PinRequest) -> Pin:
 def _named_or(launch: _Launch, chosen: Checkpoint, value: str) -> object:
     """What stands there, if it names the chosen checkpoint already."""
     written = launch.resume.value
-    named = isinstance(written, str) and _same_spelling(written, launch.request.chosen_path or "")
+    named = isinstance(written, str) and same_spelling(written, launch.request.chosen_path or "")
     return written if named and launch.named(written) is chosen else value
 
 
 def _values(launch: _Launch) -> Iterator[object]:
     """What may stand there when nothing is complete, the best first."""
     named = launch.named(launch.resume.value)
-    loadable = next((found for found in launch.found if _loads(found) and not launch.why_unfit(found)), None)
-    if named in launch.found and loadable is not None and named is not loadable and _loads(named):
+    loadable = next((found for found in launch.found if loads(found) and not launch.why_unfit(found)), None)
+    if named in launch.found and loadable is not None and named is not loadable and loads(named):
         # The author has pinned weights without an optimizer himself, and there are newer ones.
         yield launch.path(loadable)
     yield launch.resume.value
@@ -369,7 +325,7 @@ def _values(launch: _Launch) -> Iterator[object]:
 
 
 def _pinned(launch: _Launch, chosen: Checkpoint, value: object) -> Pin:
-    return _set(launch, value, about(launch.run, chosen, _world_size(launch.request.environment)))
+    return _set(launch, value, about(launch.run, chosen, world_size(launch.request.environment)))
 
 
 def _unpinned(launch: _Launch, start: Callable[[_Launch, object], _Start], values: Iterable[object]) -> Pin:

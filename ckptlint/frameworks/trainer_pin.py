@@ -34,7 +34,7 @@ def roots(run: Run, environment: Mapping[str, str], save_dir: str | None) -> tup
         if save_dir is None:
             raise
         named = None
-    if named is None or _same_place(save.directory, named.directory):
+    if named is None or same_place(save.directory, named.directory):
         return (save,)
     return (save, named)
 
@@ -44,14 +44,14 @@ def _output_root(run: Run, environment: Mapping[str, str]) -> SaveRoot:
     if output.path is None and not isinstance(output.value, str):
         raise ValueError(f"`{output}` is not a path that is known; name the directory with --save-dir")
     path = output.path or PathExpr.of_text(str(output.value), expanded=False)
-    expanded = _expanded(path, environment)
-    directory = home(expanded, environment)
-    edits = () if path.written == expanded or output.path is not None else output.set(directory)
+    replaced = expanded(path, environment)
+    directory = home(replaced, environment)
+    edits = () if path.written == replaced or output.path is not None else output.set(directory)
     return SaveRoot(directory, directory, edits)
 
 
 def _given_root(run: Run, save_dir: str, environment: Mapping[str, str]) -> SaveRoot:
-    output, directory = run.settings["output_dir"], home(_known(save_dir, "--save-dir"), environment)
+    output, directory = run.settings["output_dir"], home(known(save_dir, "--save-dir"), environment)
     same = isinstance(output.value, str) and same_spelling(home(output.value, environment), directory)
     return SaveRoot(directory, directory, () if same else output.set(directory))
 
@@ -61,21 +61,26 @@ def _named_root(run: Run, environment: Mapping[str, str]) -> SaveRoot | None:
     value = run.settings["resume_from_checkpoint"].value
     if not isinstance(value, str) or not value.strip():
         return None
-    path = home(_expanded(PathExpr.of_text(value, expanded=False), environment), environment).rstrip("/")
+    path = home(expanded(PathExpr.of_text(value, expanded=False), environment), environment).rstrip("/")
     parent, name = posixpath.split(path)
     return SaveRoot(parent or ".", parent or ".", only=name) if CHECKPOINT_NAME.fullmatch(name) else None
 
 
-def _expanded(path: PathExpr, environment: Mapping[str, str]) -> str:
+def expanded(path: PathExpr, environment: Mapping[str, str]) -> str:
     """A path with its variables replaced. What only looks like a placeholder is a folder's name to the framework."""
     parts = tuple(Literal(part.text) if isinstance(part, Placeholder) else part for part in path.parts)
     try:
-        return _known(PathExpr(parts, path.written).expand(environment), path.written)
+        return known(PathExpr(parts, path.written).expand(environment), path.written)
     except ValueError as error:
         raise ValueError(f"{error}; write the path itself") from None
 
 
-def _known(path: str, written: str) -> str:
+def known(path: str, written: str) -> str:
+    """The path itself.
+
+    Raises:
+        ValueError: it is blank or holds a NUL character; names it as it is written.
+    """
     if not path.strip():
         raise ValueError(f"`{written}` names no directory")
     if "\0" in path:
@@ -96,7 +101,8 @@ def same_spelling(one: str, other: str) -> bool:
     return posixpath.normpath(one) == posixpath.normpath(other)
 
 
-def _same_place(one: str, other: str) -> bool:
+def same_place(one: str, other: str) -> bool:
+    """Whether two paths lead to one directory, links followed."""
     return os.path.realpath(one) == os.path.realpath(other)
 
 
@@ -129,7 +135,7 @@ def named(request: PinRequest, value: object) -> Checkpoint | None:
         return None
     for searched in request.searched:
         for checkpoint in searched.found:
-            if _same_place(value, posixpath.join(searched.root.directory, checkpoint.path)):
+            if same_place(value, posixpath.join(searched.root.directory, checkpoint.path)):
                 return checkpoint
     return None
 
